@@ -93,6 +93,8 @@ def described_page(cls: type[Component], facts: Sequence[tuple[str, str]], usage
     if issubclass(cls, Method):
         lines += [*section("For analysts"), escape(cls.analyst_note), ""]
         lines += [escape(cls.kept_sentence()), ""] if cls.gives.kept else []
+    if issubclass(cls, Measure) and cls.tells.not_seen:
+        lines += [*section("What it cannot see"), escape(cls.tells.not_seen), ""]
     lines += section("Parameters")
     rows = [
         [literal(p.name), escape(p.symbol), escape(p.domain), literal(p.default), escape(p.unit), meaning(p)]

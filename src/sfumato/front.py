@@ -148,13 +148,14 @@ def assess(
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
-        source = resolve(Request(source=original), released=release)
-        table = source.read()
+        request = Request(source=original)
+        source = resolve(request, released=release)
+        table = source.read(request)
         scenarios = scenarios if scenario else source.plan.scenarios
     else:
         table, _ = as_table(original, schema=schema)
     if release is not None and not isinstance(release, Release):
-        release = read_release(table, release, aligned=aligned)
+        release = read_release(table, release, aligned=aligned, resources=resources)
     if measures == "all":
         chosen = [cls() for cls in registry.measures().values()]
     else:

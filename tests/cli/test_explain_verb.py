@@ -127,7 +127,9 @@ def test_the_twin_for_machines(run, people, plan):
 
 
 def test_a_release_is_explained_by_its_own_trail(run, people, plan, tmp_path):
-    plan.write_text(PLAN.replace('"k >= 3"', '"k >= 1"').replace("[output]", "[output]\nshuffle = false"))
+    plan.write_text(
+        PLAN.replace('"k >= 3"', '"exact-match <= 0.9"').replace("[output]", "[output]\nshuffle = false")
+    )
     assert run("run", plan, "--seed", LARGE)[0] == 0
     code, out, _ = run(
         "explain", "people.csv", "--record", 5, "--plan", plan, "--replay", "release.private.json",
@@ -271,7 +273,7 @@ LINE = "this takes about 3 min and 1.2 GB (a guess); Ctrl-C stops it cleanly"
 
 
 def test_verbs_say_what_they_cost(run, people, plan, long_work):
-    plan.write_text(PLAN.replace('"k >= 3"', '"k >= 1"'))
+    plan.write_text(PLAN.replace('"k >= 3"', '"exact-match <= 0.9"'))
     assert (
         LINE in run("protect", "rank-swapping", "people.csv", "-c", "age", "-o", "out.csv", "--unjudged")[2]
     )

@@ -94,7 +94,7 @@ def test_a_guarantee_of_one_column_is_none_for_a_person(run, planned):
     folder = planned("private-laplace")
     plan = folder / "plan.toml"
     text = plan.read_text().replace('columns = ["age", "income"]', 'columns = ["age"]')
-    text = f'requirements = ["k >= 1"]\n{text}'
+    text = f'requirements = ["exact-match <= 0.9"]\n{text}'
     plan.write_text(text)
     said = "ε covers only `age`; `income` is released without it: no guarantee for a person"
     code, _, err = run("release", "plan.toml", "--out", "rel")
@@ -126,13 +126,13 @@ def test_tables_that_leave_together_are_private_together(run, planned):
     parts = parts.replace("[data]", "[tables.a.data]").replace("[output]", "[tables.a.output]")
     other = """
 [tables.b]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data = { path = "towns.csv" }
 columns = { town = { kind = "nominal", role = "key" } }
 output = { path = "b.csv" }
 """
     pl.DataFrame({"town": ["x", "y"] * 50}).write_csv(folder / "towns.csv")
-    (folder / "plan.toml").write_text('[tables.a]\nrequirements = ["k >= 1"]\n' + parts + other)
+    (folder / "plan.toml").write_text('[tables.a]\nrequirements = ["exact-match <= 0.9"]\n' + parts + other)
     code, _, err = run("release", "plan.toml", "--out", "rel")
     assert code == 1
     assert "`b.town` is released without it" in " ".join(err.split())

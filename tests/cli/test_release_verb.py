@@ -269,7 +269,7 @@ def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
 def test_a_secure_release_only_loses_its_names(run, people, tmp_path):
     code, out, _ = run("release", "people.csv", "--for", "secure", "--role", "x=other", "--out", "safe")
     assert code == 0
-    assert "nothing is required of the records" in out
+    assert "nothing is required of its risk" in out
     assert "WARNING: in the release k = 1" in out
     assert json.loads((tmp_path / "safe" / "private" / "trail.private.json").read_text())["unjudged"] is True
 
@@ -304,3 +304,15 @@ def test_data_in_place_of_a_plan_say_the_way_on(run, people, verb_name):
     assert code == 2
     assert "must be a plan, got: data" in err
     assert "sfumato release people.csv" in err
+
+
+def test_a_secure_release_makes_pseudonyms_itself(run, tmp_path):
+    """Numbers of persons, and keys that are numbers of someone, are renamed: nothing is overridden."""
+    code, out, err = run("release", "builtin:patients?n=60", "--for", "secure", "--out", "safe")
+    assert code == 0, err
+    assert "oshpd_id given new numbers" in out
+    frame = pl.DataFrame({"person": np.repeat(np.arange(20) + 7000, 2), "age": np.arange(40) + 20})
+    frame.write_csv(tmp_path / "visits.csv")
+    words = ("release", "visits.csv", "--role", "person=person", "--role", "age=key", "--for", "secure")
+    assert run(*words, "--out", "again")[0] == 0
+    assert not set(pl.read_csv(tmp_path / "again" / "release.csv")["person"]) & set(frame["person"])

@@ -373,7 +373,7 @@ def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run,
     named = json.loads(run(*asked, "--json", "-m", "dbrl")[1])["dbrl"]
     assert named["status"] == "ok"
     assert said["dbrl"]["interval"][0] <= named["value"] <= said["dbrl"]["interval"][1]
-    assert run(*asked, "--require", "dbrl <= 1")[0] == 0  # judged exactly
+    assert run(*asked, "--require", "dbrl <= 0.99")[0] == 0  # judged exactly
 
 
 def test_risk_and_utility_in_json(run, people):
@@ -527,8 +527,8 @@ def test_run_writes_nothing_when_a_requirement_is_not_met(run, people, tmp_path)
 
 
 def test_run_tells_what_a_method_notes(run, plan):
-    step = 'method = "global-recoding"\ncolumns = ["age"]\n[output]'
-    said = plan.read_text().replace("rank-linkage >= 0.1", "k >= 1")
+    step = 'method = "global-recoding"\ncolumns = ["age", "income"]\n[output]'
+    said = plan.read_text().replace("rank-linkage >= 0.1", "k >= 2")
     plan.write_text(re.sub(r'method = "rank-swapping".*\[output\]', step, said, flags=re.DOTALL))
     code, _, err = run("run", "plan.toml")
     assert code == 0

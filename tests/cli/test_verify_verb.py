@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 PLAN = """
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 
 [data]
 path = "people.csv"

@@ -4,6 +4,7 @@ Each case is tried through every verb that answers it, and in Python.
 """
 
 import json
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from sfumato.errors import RequirementError, UnknownNameError
 from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan
+from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing import decide as deciding
 from sfumato.releasing import destination, folder
@@ -146,6 +148,50 @@ def test_it_leaves_with_a_reason_which_is_recorded(way, people, capfd):
     assert verb(capfd, "verify", "rel" if way == "release" else trail)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("role", "rules"), [("other", ["identifier-left-in"]), ("person", ["identifier-left-in"])]
+)
+def test_a_number_that_joins_persons_is_no_harmless_column(role, rules, people, capfd):
+    """Whatever it is declared as: it repeats, and determines sex and birth date."""
+    n = 60
+    frame = pl.DataFrame(
+        {
+            "nr": [4000 + i % n for i in range(3 * n)],
+            "sex": [("f", "m")[(i % n) % 2] for i in range(3 * n)],
+            "birth date": [f"19{40 + i % n}-01-01" for i in range(3 * n)],
+        }
+    )
+    frame.write_csv("three.csv")
+    roles = ["--role", f"nr={role}", "--role", "sex=key", "--role", "birth date=key"]
+    code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 1", "--format", "json")
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == rules
+
+
+@pytest.mark.parametrize("way", ["run", "release"])
+def test_a_phone_number_in_a_set_leaves_by_no_verb(way, people, capfd):
+    """A number that somebody wrote in the place of a town, and that a group of towns names among others."""
+    many = pl.concat([people.with_columns(pl.col("town").replace({"T3": "tel. 972 123 456"}))] * 4)
+    many.write_csv("people.csv")
+    step = GROUPED.replace('"age", "town"', '"town"').replace("k = 3", "k = 48")
+    code, out, err = verb(capfd, *ways_out(plan(step=step))[way], "-q")
+    assert code == 1, out + err
+    assert "contact-left-in: `town` holds phone numbers in 1 different text" in " ".join(err.split())
+    assert "972" not in out + err
+    assert not written()
+
+
+def test_a_file_with_a_phone_number_in_a_set_may_not_leave(people, capfd):
+    towns = pl.Series(["{Kern|tel. 972 123 456}", "{Kern|Fresno}"] * 30)
+    people.select("age", town=towns).write_csv("sets.csv")
+    code, out, _ = verb(
+        capfd, "gate", "sets.csv", "--role", "age=key", "--role", "town=key", "--require", "k >= 1",
+        "--format", "json",
+    )  # fmt: skip
+    assert code == 1
+    assert [each["rule"] for each in json.loads(out)["findings"]] == ["contact-left-in"]
+
+
 # ------------------------------------------------------------------- what is required of utility alone (case 2)
 
 
@@ -167,6 +213,84 @@ def test_gate_check_and_python_do_not_take_utility_for_a_requirement(people, cap
     assert verb(capfd, "check", path)[0] == 1
     with pytest.raises(RequirementError, match="requirement to be judged by"):
         sfumato.release(path)
+
+
+@pytest.mark.parametrize(
+    "asked", ["k >= 1", "dbrl <= 1", "l >= 1", "individual-risk(fraction=0.1) <= 1 at 95%"]
+)
+@pytest.mark.parametrize("way", ["run", "protocol", "release"])
+def test_a_requirement_that_nothing_misses_lets_nothing_out(way, asked, people, capfd):
+    path = plan(requirements=f'"{asked}", "column-emd <= 1000"', step=SWAPPED)
+    code, out, err = verb(capfd, *ways_out(path)[way], "-q")
+    assert code == 1, out + err
+    assert "a release must have a requirement to be judged by" in err
+    assert "is met by every release: ask for" in " ".join(err.split())
+    assert "only utility is required (column-emd <= 1000)" in " ".join(err.split())
+    assert not written()
+
+
+def test_every_verb_says_of_it_what_it_says_of_no_requirement(people, capfd):
+    path = plan(requirements='"k >= 1"', step=SWAPPED)
+    for words in (("gate", path), ("gate", "people.csv", "--require", "k >= 1", "-r", "ill=other")):
+        code, out, _ = verb(capfd, *words, "--format", "json")
+        assert code == 1
+        (finding,) = [each for each in json.loads(out)["findings"] if each["rule"] == "nothing-required"]
+        assert "`k-anonymity >= 1` is met by every release: ask for more than 1" in finding["message"]
+    code, _, err = verb(capfd, "check", path)
+    assert code == 1
+    assert "warning: `k-anonymity >= 1` is met by every release" in " ".join(err.split())
+    with pytest.raises(RequirementError, match="requirement to be judged by"):
+        sfumato.release(path)
+    code, _, err = verb(capfd, "tune", "people.csv", "--require", "k >= 1", "-c", "age,town")
+    assert code == 2
+    assert "must have a requirement on risk" in " ".join(err.split())
+    code, _, err = verb(capfd, "compare", "people.csv", "--require", "k >= 1", "-c", "age", "-m", "mdav")
+    assert code == 2
+    assert "must require something that can be missed" in " ".join(err.split())
+
+
+def test_a_plan_without_steps_that_asks_nothing_takes_the_usual_profile(people, capfd):
+    """As one without any requirement does."""
+    made = []
+    for asked in ("", '"dbrl <= 1"'):
+        text = Path(plan(requirements=asked)).read_text()
+        Path("plan.toml").write_text(text.replace(f"[[steps]]\n{GROUPED}\n", ""))
+        made.append(sfumato.release("plan.toml", minutes=0.01, seed=LARGE + 1).plan.demands)
+    assert made[0] == made[1] != ()
+
+
+def test_a_profile_of_ones_own_whose_levels_ask_nothing_judges_nothing(people, capfd):
+    text = Profile.named("public").text
+    Path("my.toml").write_text(re.sub(r'require = "[^"]*"', 'require = "k >= 1"', text))
+    path = plan(requirements="", step=SWAPPED)
+    code, _, err = verb(capfd, "release", path, "--for", "my.toml", "--out", "rel")
+    assert code == 1
+    assert "is met by every release" in " ".join(err.split())
+    assert not Path("rel").exists()
+
+
+def test_beside_a_requirement_that_judges_it_is_named_and_does_not_count(people, capfd):
+    path = plan(requirements='"k >= 2", "dbrl <= 1"')
+    code, _, err = verb(capfd, "check", path)
+    assert code == 0
+    assert "warning: `dbrl <= 1` is met by every release: ask for less than 1" in " ".join(err.split())
+    assert verb(capfd, "release", path, "--out", "rel")[0] == 0
+    public = json.loads(Path("rel/evidence.json").read_text())
+    private = json.loads(Path("rel/private/evidence.json").read_text())
+    assert '"met": 1, "of": 1' in json.dumps(public)
+    assert '"met": 1, "of": 1' in json.dumps(private)
+    trail = json.loads(Path("rel/private/trail.private.json").read_text())
+    assert [each["judges"] for each in trail["requirements"]] == ["risk", "nothing"]
+    assert "dbrl" not in json.dumps(public)
+
+
+def test_what_leaves_by_the_word_of_its_owner_is_not_called_judged(people, capfd):
+    path = plan(requirements='"k >= 1"')
+    assert verb(capfd, "run", path, "--unjudged", "--report", "report.html")[0] == 0
+    trail = json.loads(Path("out.private.json").read_text())
+    assert trail["unjudged"] is True
+    assert trail["met"] is None
+    assert "Nobody can say: nothing was required of its risk" in Path("report.html").read_text()
 
 
 # ------------------------------------------------------------------------------------- every scenario (case 3)
@@ -338,7 +462,7 @@ def _columns_of(report):
 
 
 def test_a_guess_is_not_called_a_declaration(people, capfd):
-    code, out, _ = verb(capfd, "gate", "people.csv", "--require", "k >= 1", "-r", "ill=other")
+    code, out, _ = verb(capfd, "gate", "people.csv", "--require", "k >= 2", "-r", "ill=other")
     assert code == 1
     assert "declared" not in out
 
@@ -347,7 +471,7 @@ def test_a_role_for_a_column_that_is_not_there_is_refused(people, capfd):
     for words in (
         ("inspect", "people.csv"),
         ("release", "people.csv"),
-        ("gate", "people.csv", "--require", "k >= 1"),
+        ("gate", "people.csv", "--require", "k >= 2"),
     ):
         code, _, err = verb(capfd, *words, "--role", "twon=key")
         assert code == 2, words

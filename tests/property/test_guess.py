@@ -12,6 +12,7 @@ from hypothesis import example, given
 from effort import examples
 from sfumato import io
 from sfumato.data.guess.columns import guess, guess_related, guess_schema
+from sfumato.data.guess.contacts import contacts_in
 from sfumato.data.guess.identifiers import NUMBERINGS, recognise
 from sfumato.data.guess.overview import survey
 from sfumato.data.relations.related import determination
@@ -20,7 +21,9 @@ CHECK = examples(150)
 
 WORDS = st.sampled_from(
     ["", " ", "a", "b", "NA", ".", "?", "-9", "007", "1", "2.5", "18-24", "65+", "<5", "2026-01-01", "9999-12-31",
-     "[1;2]", "*", "{a|b}", "Maria", "jo@example.org", "+49 30 1234567", "12345678Z", "4111111111111111", "٣٤٥٦٧٨٩٠"]
+     "[1;2]", "*", "{a|b}", "Maria", "jo@example.org", "+49 30 1234567", "12345678Z", "4111111111111111", "٣٤٥٦٧٨٩٠",
+     "N", "k.A.", "G3", "SES", "bread|milk", "milk", "01-01301", "never", "always", "sometimes", "M", "F", "tel. 972 123 456",
+     "DE89370400440532013000", "inf", "NaN", "+", "00", "10,000-19,999", "|", ";"]
 ) | st.text(max_size=12)  # fmt: skip
 VALUES = {
     pl.String: WORDS,
@@ -29,24 +32,16 @@ VALUES = {
     pl.Boolean: st.booleans(),
     pl.Date: st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)),
     pl.Datetime("us"): st.builds(dt.datetime.combine, st.dates(dt.date(1900, 1, 1)), st.times()),
+    pl.Categorical: WORDS,
+    pl.Time: st.times(),
+    pl.Duration("us"): st.timedeltas(dt.timedelta(0), dt.timedelta(9)),
+    pl.Binary: st.binary(max_size=3),
     pl.List(pl.Int64): st.lists(st.integers(0, 3), max_size=3),
 }
 NAMES = st.sampled_from(
-    [
-        "x",
-        "id",
-        "age",
-        "weight",
-        "hid",
-        "patient_id",
-        "income",
-        "zip",
-        "name",
-        "date",
-        "bsn",
-        "education_level",
-    ]
-)
+    ["x", "id", "age", "weight", "hid", "patient_id", "income", "zip", "name", "date", "bsn", "education_level", "Fecha nac.",
+     "Sexo", "Obs", "grade", "Płeć", "pid", "emp_no", "birth date", "year"]
+)  # fmt: skip
 
 
 @st.composite
@@ -106,6 +101,36 @@ def test_any_text_is_taken_for_a_number_or_not(texts):
     for numbers in (True, False):
         found = recognise(series, numbers=numbers)
         assert found is None or 0 < found.share <= 1
+
+
+@CHECK
+@given(texts=st.lists(st.none() | WORDS | st.text("0123456789 +-/().@aeXYZ", max_size=24), max_size=30))
+def test_cells_with_contacts_are_those_that_have_one_alone(texts):
+    """A cell is judged by itself, but for numbers whose check digits most of a column must have."""
+    series = pl.Series(texts, dtype=pl.String)
+    found = contacts_in(series)
+    for what, flags in found.cells.items():
+        assert len(flags) == len(texts)
+        assert flags.any()
+        assert not flags[series.is_null().to_numpy()].any()
+        for place in np.flatnonzero(flags)[:3]:
+            assert contacts_in(series[[int(place)]]).counts[what] == 1
+    backward = contacts_in(series.reverse())
+    assert backward.counts == found.counts
+
+
+@CHECK
+@given(frame=frames(), each=st.integers(1, 4))
+def test_persons_are_found_or_not_whatever_a_table_holds(frame, each):
+    """With a column that repeats and everything else its function, mixed columns and all."""
+    frame = pl.concat([frame] * each).with_columns(
+        who=pl.Series(list(range(frame.height)) * each, dtype=pl.Int64)
+    )
+    guesses = guess(frame)
+    found = survey(frame, guesses, ()).persons
+    if found is not None:
+        assert 0 <= found.unique <= found.persons <= frame.height
+        assert 1 <= found.fewest <= found.most
 
 
 CODES = st.integers(2, 12).flatmap(

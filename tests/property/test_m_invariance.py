@@ -192,6 +192,38 @@ def test_who_comes_alone_could_have_any_value_of_the_signature():
     assert met == {(0, 1, 4), (0, 2, 4), (0, 3, 4), (1, 2, 4), (1, 3, 4), (2, 3, 4)}
 
 
+def guessed_right(m, n_values, n_new, seed):
+    """A reader who knows the rules and how frequent values were guesses the most frequent one of a bucket.
+
+    Of the new people who stand beside counterfeits: how many that is right for, and how many they are.
+    """
+    rng = np.random.default_rng(seed)
+    chances = np.arange(1, n_values + 1) ** -0.7
+    old, new = (rng.choice(n_values, n, p=chances / chances.sum()) for n in (300, n_new))
+    first = Division(m, old, n_values, np.random.default_rng([seed, 1])).signed({})
+    before = {row: [each] for each, own in first.items() for rows in own.values() for row in rows if row >= 0}
+    often = np.bincount(old, minlength=n_values)
+    right = people = 0
+    division = Division(m, np.append(old, new), n_values, np.random.default_rng([seed, 2]))
+    for signature, own in division.signed(before).items():
+        assert len({len(rows) for rows in own.values()}) == 1
+        guess = max(signature, key=lambda value: often[value])
+        real = {value: [row for row in rows if row >= 0] for value, rows in own.items()}
+        fewest = min(map(len, real.values()))  # the buckets from there on have counterfeits
+        for value, rows in real.items():
+            asked = sum(row >= 300 for row in rows[fewest:])
+            right, people = right + asked * (value == guess), people + asked
+    return right, people
+
+
+@pytest.mark.parametrize(("m", "n_values", "n_new"), [(3, 9, 1), (3, 9, 3), (3, 9, 10), (2, 8, 2)])
+def test_new_people_beside_counterfeits_are_guessed_no_better_than_by_lot(m, n_values, n_new):
+    """By the most frequent value .48, .54, .51 and .71 of them were, where their value was filled up first."""
+    right, people = np.sum([guessed_right(m, n_values, n_new, seed) for seed in range(150)], axis=0)
+    assert people >= 100
+    assert right <= people / m + 2 * np.sqrt(people / m)
+
+
 def test_a_value_that_nobody_else_has_is_not_put_among_counterfeits():
     """Counterfeits are of known values: a new one beside them is that of the only person there, or of both."""
     people = {who: ILLS[who % 6] for who in range(12)}

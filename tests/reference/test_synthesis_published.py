@@ -1,10 +1,11 @@
 """Sequential trees against a copula and independent draws, and on NIST's Collaborative Research Cycle.
 
-Source of the second: SDNist's scores of single files on `national2019.csv` (27,253 records); synthpop's CART of 21
-columns with PUMA has a k-marginal of 923 and breaks 5 edit rules, and a fresh sample of as many records would have about
-987 (a bootstrap). k-marginal = (2 − mean over all pairs of columns of Σ|p − q|) · 500, numbers cut at the twentieths of the
-original. Which 21 the file had is not said; here all but the two weights and the detailed industry, which its category
-stands for.
+Source of the second: SDNist's scores of single files on `national2019.csv` (27,253 records). synthpop's CART of 21 columns
+has a k-marginal of 923 and breaks 5 edit rules. k-marginal = (2 − mean over all pairs of columns of Σ|p − q|) · 500, numbers
+cut at the twentieths of the original; a file with PUMA is scored *within each PUMA*, and the mean of these is printed. A fresh
+sample of as many records would have about 956 there, and 986 over pairs of all records (bootstraps). Which 21 columns the file
+had is not said; here all but the two weights and the detailed industry, which its category stands for. SDNist takes 100 pairs
+at random, here all are taken.
 """
 
 from itertools import combinations
@@ -66,24 +67,42 @@ def codes_of(first, second):
     return both[: len(first)], both[len(first) :]
 
 
-def k_marginal(first, second):
-    coded, lost = [codes_of(first[name], second[name]) for name in first.columns], []
-    for one, other in combinations(coded, 2):
+def k_marginal(first, second, within=None):
+    """The score over all pairs of columns; with a column that parts the records, the mean of its parts'."""
+    coded = {name: codes_of(first[name], second[name]) for name in first.columns}
+    parts = coded.pop(within) if within else [np.zeros(len(each), dtype=np.int64) for each in (first, second)]
+    n_parts, lost = int(max(each.max() for each in parts)) + 1, []
+    there = np.bincount(parts[0], minlength=n_parts) > 0
+    for one, other in combinations(coded.values(), 2):
         space = int(max(other[0].max(), other[1].max())) + 1
         cells = [a * space + b for a, b in zip(one, other, strict=True)]
         size = int(max(each.max() for each in cells)) + 1
-        shares = [np.bincount(each, minlength=size) / len(each) for each in cells]
-        lost.append(np.abs(shares[0] - shares[1]).sum())
+        counts = [
+            np.bincount(part * size + cell, minlength=n_parts * size).reshape(n_parts, size)[there]
+            for part, cell in zip(parts, cells, strict=True)
+        ]
+        shares = [each / np.maximum(each.sum(axis=1, keepdims=True), 1) for each in counts]
+        lost.append(np.abs(shares[0] - shares[1]).sum(axis=1).mean())
     return (2 - np.mean(lost)) * 500
 
 
 def test_the_collaborative_research_cycle(reference_data):
-    """Reached in one run: 984.7, with 0 broken rules."""
+    """Reached with three seeds: 941 to 942 within each PUMA (published: 923), 984 to 985 over all; 0 broken rules."""
     table = census_2019(reference_data("crc/national2019.csv"))
     assert len(table.names) == 21
     assert sum(rule.violations(table.frame) for rule in table.schema.rules) == 0
     release = Recipe((Step(Synthesis(), table.names),)).apply(table, Run(seed=3))
+    assert k_marginal(table.frame, release.table.frame, within="PUMA") >= 935
     assert k_marginal(table.frame, release.table.frame) >= 980
+    assert sum(rule.violations(release.table.frame) for rule in table.schema.rules) == 0
+
+
+def test_the_cycle_drawn_within_each_area(reference_data):
+    """Reached with three seeds: 949 to 950 within each PUMA; what the areas share is not learnt from the others."""
+    table = census_2019(reference_data("crc/national2019.csv"))
+    drawn = [name for name in table.names if name != "PUMA"]
+    release = Recipe((Step(Synthesis(), drawn, within=("PUMA",)),)).apply(table, Run(seed=3))
+    assert k_marginal(table.frame, release.table.frame, within="PUMA") >= 943
     assert sum(rule.violations(release.table.frame) for rule in table.schema.rules) == 0
 
 

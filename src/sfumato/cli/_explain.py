@@ -126,6 +126,9 @@ def _show_attacks(said: Explanation) -> None:
         emit_table(headers, rows, right=[1, 2, 3, 4], about=0)
     else:
         click.echo("No measure has anything to say of it.")
+    for each in said.attacks:
+        if each.not_seen:
+            emit_line(f"{each.measure}: {each.not_seen}")
     if said.silent:
         emit_line(f"\nNothing to say of this record: {', '.join(said.silent)} (--json gives the reasons)")
 

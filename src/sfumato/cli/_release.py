@@ -90,6 +90,7 @@ def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
         return _stronger(decision, fixed=fixed)
     hints = {
         "identifier-left-in": "leave the column out (role identifier, or --drop in `protect`)",
+        "contact-left-in": "take it out of the texts, or leave the column out (role identifier)",
         "rule-broken": "write repair = true into [output] of the plan",
         "nothing-required": required_by,
         "requirement-missed": _stronger(decision, fixed=fixed),

@@ -27,6 +27,7 @@ _EXTRAS = {
     "splink": ("linkage", "probabilistic record linkage"),
     "scikit-learn": ("models", "forests as a measure of utility"),
     "opendp": ("dp", "differential privacy"),
+    "phonenumbers": ("contacts", "phone numbers in texts"),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -153,21 +154,24 @@ def _with_kept(evidence: Evidence, relations: Sequence[KeptRelation], known: Seq
     """The evidence with what is kept in place of the columns, each of which is replaced once."""
     original, released, names = evidence.original, evidence.protected, list(known)
     assert released is not None  # else nothing is kept
-    resources = dict(evidence.resources)
+    assert evidence.source_rows is not None
+    sources = original.take(evidence.source_rows[evidence.source_rows >= 0])
+    resources: dict[str, Any] = dict(evidence.resources)
     for relation in relations:
         if not set(relation.columns) <= set(names):
             continue
         original, released = _with_derived(original, relation), _with_derived(released, relation)
-        if isinstance(control := resources.get(CONTROL), Table) and relation.fits(control):
-            resources[CONTROL] = _with_derived(control, relation)
+        for name, each in resources.items():
+            if isinstance(each, Table) and relation.fits(each):  # ranks of a population: the sample's
+                resources[name] = _with_derived(each, relation, among=None if name == CONTROL else sources)
         names = [name for name in names if name not in relation.columns] + list(relation.names)
     scenario = replace(evidence.scenario, columns=tuple(names))
     return replace(evidence, original=original, scenario=scenario, resources=resources).read_as(released)
 
 
-def _with_derived(table: Table, relation: KeptRelation) -> Table:
+def _with_derived(table: Table, relation: KeptRelation, among: Table | None = None) -> Table:
     """The table with what is kept as keys; the columns themselves stay, for who names them, as others."""
-    derived = relation.derive(table)
+    derived = relation.derive(table, among)
     for name in relation.columns:
         column = table.schema[name]
         column = column if column.role is Role.SENSITIVE else replace(column, role=Role.OTHER)

@@ -37,6 +37,11 @@ class Component(Parameters):
         return (cls.__doc__ or "").strip().partition("\n")[0]
 
     @classmethod
+    def description(cls) -> str:
+        """The summary, and what must be said beside it wherever a report says what this is."""
+        return cls.summary()
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON (``--json``) and for the docs."""
         return {

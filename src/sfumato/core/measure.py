@@ -175,6 +175,8 @@ class Tells:
         released record"``.
     record_sentence
         What a record's number means else, with a place for it: ``"of its values, {:.0%} are learnt"``.
+    not_seen
+        Of an attack, what it is blind to, in a sentence: shown wherever its number is.
     why_not_required
         Why nobody may require it, if so: it describes, and proves nothing.
     """
@@ -182,6 +184,7 @@ class Tells:
     places: Mapping[Place, int] = field(default_factory=dict)
     intruder: str = ""
     record_sentence: str = ""
+    not_seen: str = ""
     why_not_required: str = ""
 
 
@@ -403,6 +406,14 @@ class Measure(Component):
         good = "safer" if cls.aspect == "risk" else "more useful"
         return f"{'lower' if cls.better == 'low' else 'higher'} is {good}"
 
+    @property
+    def worst(self) -> float:
+        """The worst number that a release can have, infinite where none is known: no requirement asks less.
+
+        It is the worse of the bounds; write it where settings say more.
+        """
+        return self.bounds[1 if self.better == "low" else 0]
+
     def is_better(self, first: float, second: float) -> bool:
         """Whether ``first`` is the better value of the two."""
         return first < second if self.better == "low" else first > second
@@ -418,6 +429,11 @@ class Measure(Component):
         return "records"
 
     @classmethod
+    def description(cls) -> str:
+        """The summary and, of an attack, what it cannot see."""
+        return f"{cls.summary()} {cls.tells.not_seen}".strip()
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON and for the docs."""
         low, high = cls.bounds
@@ -428,6 +444,7 @@ class Measure(Component):
             "bounds": [low if math.isfinite(low) else None, high if math.isfinite(high) else None],
             "needs_release": cls.needs.release,
             "default": "default" in cls.places(),
+            "not_seen": cls.tells.not_seen,
             "exact_up_to": cls.scales.exact_up_to if math.isfinite(cls.scales.exact_up_to) else None,
             "computed_from": cls.computed_from(),
         }

@@ -6,14 +6,14 @@ import math
 import operator
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from sfumato.core import registry
-from sfumato.core.measure import APPROACH, ClassMeasure, EstimatedMeasure, Measure, Score, Status
+from sfumato.core.measure import APPROACH, Aspect, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
 from sfumato.errors import ParameterError, PlanError
@@ -143,6 +143,24 @@ class Requirement:
         """Which of the values of single records or classes do not meet it; an undefined one never does."""
         return ~_COMPARED[self.sign](values, self.level)
 
+    @property
+    def can_be_missed(self) -> bool:
+        """Whether a release can miss it; not if the worst there is meets it, as of ``k >= 1``."""
+        return not _COMPARISONS[self.sign](self.measure.worst, self.level)
+
+    @property
+    def judges(self) -> Aspect | Literal["nothing"]:
+        """What it judges: risk or utility; nothing, if no release can miss it."""
+        return self.measure.aspect if self.can_be_missed else "nothing"
+
+    @property
+    def vacuity(self) -> str:
+        """Why it judges nothing, and what to ask instead; empty if it can be missed."""
+        if self.can_be_missed:
+            return ""
+        asked = "less" if self.measure.better == "low" else "more"
+        return f"`{self.short}` is met by every release: ask for {asked} than {_exact(self.measure.worst)}"
+
     def worst(self, score: Score) -> float:
         """The worst that is true of a score, seen from here; NaN if nothing is certain enough."""
         if score.status is Status.OK:
@@ -172,6 +190,7 @@ class Requirement:
         how = f" {score.details[APPROACH]}" if APPROACH in score.details else ""
         how += f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
+            how += "" if self.can_be_missed else ", as it is of every release"
             return f"met: {self._named} {said} {worst:.6g}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
@@ -214,6 +233,14 @@ class Requirement:
         said = ", ".join(f"{key}={_said(value)}" for key, value in settings.items() if value != [])
         asked = f"{self.sign} {_exact(self.level)}{self.at}"
         return f"{self.measure.name}{f'({said})' if said else ''} {asked}"
+
+
+def why_unjudged(requirements: Iterable[Requirement], at_stake: str) -> str:
+    """Why requirements judge no risk, each being on utility or met by all, and what is at stake."""
+    every = list(dict.fromkeys(requirements))
+    utility = [each.short for each in every if each.can_be_missed]
+    only = [f"only utility is required ({', '.join(utility)})"] if utility else []
+    return "; ".join([*only, *(each.vacuity for each in every if each.vacuity), at_stake])
 
 
 def _number(text: str) -> float:

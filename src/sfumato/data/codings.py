@@ -13,6 +13,9 @@ from sfumato.kernels.arrays import Floats, Ints
 #: Decimals up to which a column is seen to be written.
 _MOST_DECIMALS = 6
 
+#: What times are rounded to, in microseconds: days, hours, minutes, seconds, milliseconds.
+_TIMES = (86_400e6, 3_600e6, 60e6, 1e6, 1e3)
+
 
 def numbers_of_both(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:
     """A continuous, ordinal or date column of both tables as numbers that compare, NaN where missing."""
@@ -43,6 +46,11 @@ def decimals_of(values: Floats, *, fewest: int = 0) -> int | None:
     """In how many decimals all values are written, up to six; None if they have more. −3 are thousands."""
     decimals = range(fewest, _MOST_DECIMALS + 1)
     return next((n for n in decimals if np.array_equal(np.round(values, n), values)), None)
+
+
+def time_unit_of(instants: Floats) -> float:
+    """What all times, in microseconds, are multiples of: a day, an hour …; 0 if nothing is so coarse."""
+    return next((unit for unit in _TIMES if not (instants % unit).any()), 0.0)
 
 
 def codes_of_both(known: Table, released: Table, name: str) -> tuple[Ints, Ints]:

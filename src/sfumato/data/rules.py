@@ -18,6 +18,15 @@ TOLERANCE, COARSE_TOLERANCE = 1e-9, 1e-6
 #: Whole numbers below this add up exactly in double precision.
 FIRST_INEXACT = 2.0**53
 
+#: Most parts that a rule is taken apart into.
+_MOST_CLAUSES = 64
+
+#: What looks at more records than one: AVG(income), RANK() OVER (…).
+_OF_ALL = re.compile(
+    r"\b(avg|sum|min|max|count|median|quantile\w*|std\w*|var\w*|corr|covar\w*|first|last|\w+_agg)\s*\(|\bover\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -72,10 +81,26 @@ class Rule:
         # Whatever the small grammar misread (a keyword taken for a name) shows in the columns.
         return found if found is not None and tuple(sorted(found.terms)) == self.columns else None
 
-    def broken(self, frame: pl.DataFrame) -> pl.Series:
-        """Whether each record breaks the rule."""
+    @cached_property
+    def clauses(self) -> tuple[pl.Expr, ...]:
+        """Conditions of few columns each, which hold together where the rule does.
+
+        Brackets of AND, OR and NOT are multiplied out: ``a OR (b AND c)`` is ``a OR b`` and ``a OR c``. What
+        is built otherwise, or of too many brackets, stays whole. A rule that looks at other records has none.
+        """
+        return () if _OF_ALL.search(self.text) else tuple(_clauses(self.expression))
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...]:
+        """Numbers that the rule may compare with, with either sign."""
+        found = {float(each) for each in re.findall(r"\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+", self.text)}
+        return tuple(sorted(found | {-each for each in found}))
+
+    def broken(self, frame: pl.DataFrame, clause: pl.Expr | None = None) -> pl.Series:
+        """Whether each record breaks the rule, or one of its clauses."""
         try:
-            holds = frame.select(self._holds(frame.schema).alias("holds")).to_series()
+            asked = self._holds(frame.schema) if clause is None else clause
+            holds = frame.select(asked.alias("holds")).to_series()
         except pl.exceptions.PolarsError:  # its text may quote cells, so it is not passed on
             raise PlanError(f"rule `{self.text}` does not fit the types of its columns") from None
         if holds.dtype != pl.Boolean:
@@ -132,6 +157,24 @@ class Sum:
 
 def _number(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.Float64).fill_nan(None)
+
+
+def _clauses(expression: pl.Expr, *, negated: bool = False) -> list[pl.Expr]:
+    """Conditions that hold together where the expression does, or does not; with nulls as SQL has them."""
+    match expression.meta.pop():
+        case [only] if (~only).meta.eq(expression):
+            return _clauses(only, negated=not negated)
+        case [only] if only.cast(pl.Boolean).meta.eq(expression):  # what NOT denies is made a truth first
+            return _clauses(only, negated=negated)
+        case [right, left]:
+            both, either = (left & right).meta.eq(expression), (left | right).meta.eq(expression)
+            parts = [_clauses(each, negated=negated) for each in (left, right) if both or either]
+            if parts and both is not negated:
+                return [*parts[0], *parts[1]]
+            if parts and len(parts[0]) * len(parts[1]) <= _MOST_CLAUSES:
+                return [one | other for one in parts[0] for other in parts[1]]
+    truth = expression.cast(pl.Boolean)
+    return [~truth if negated else truth]
 
 
 # Reading sums ------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ class Attack:
     """What a measure says of one record.
 
     ``value`` is the record's own, ``whole`` the score of the file, ``guessing`` what guessing would give
-    (None where that means nothing), ``safer`` the share of the other records that are at less risk.
+    (None where that means nothing), ``safer`` the share of the other records that are at less risk,
+    ``not_seen`` what the measure is blind to, if it says so.
     """
 
     measure: str
@@ -39,6 +40,7 @@ class Attack:
     guessing: float | None
     safer: float
     status: str
+    not_seen: str
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; it is private."""
@@ -125,6 +127,7 @@ def _attack(measure: Measure, score: Score, row: int, evidence: Evidence) -> Att
         guessing=guessing,
         safer=less / max(len(others) - 1, 1),
         status=score.status.value,
+        not_seen=measure.tells.not_seen,
     )
 
 

@@ -61,7 +61,7 @@ def meaning_of(cls: type[Component]) -> Meaning:
     --------
     >>> from sfumato.risk.anonymity import KAnonymity
     >>> meaning_of(KAnonymity).side
-    'higher is safer; it is at least 0'
+    'higher is safer; it is at least 1'
     """
     text = plain(inspect.cleandoc(cls.__doc__ or ""))
     first = _SECTION.search(text)
@@ -70,6 +70,8 @@ def meaning_of(cls: type[Component]) -> Meaning:
     notes = _notes(_sections(text).get("Notes", ""))
     if issubclass(cls, Method) and (sentence := cls.kept_sentence()):
         notes["What it keeps"] = sentence
+    if issubclass(cls, Measure) and cls.tells.not_seen:
+        notes["What it cannot see"] = cls.tells.not_seen
     return Meaning(
         name=cls.name,
         title=cls.title or cls.name,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from sfumato.data.date_forms import to_iso
+from sfumato.data.generalised.intervals import end_dtype, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text
 from sfumato.data.generalised.text_forms import Known, is_open, parse_intervals, parse_nodes
 from sfumato.data.generalised.untold import known_of
@@ -27,6 +29,7 @@ class _Result:
 
     frame: pl.DataFrame
     nodes: dict[str, Nodes] = field(default_factory=dict)
+    dtypes: dict[str, pl.DataType] = field(default_factory=dict)  # of the original's values
     faults: list[str] = field(default_factory=list)
 
     def put(self, series: pl.Series, name: str) -> None:
@@ -34,7 +37,12 @@ class _Result:
 
 
 def conform(
-    frame: pl.DataFrame, schema: Schema, *, generalised: Collection[str] = (), original: Table | None = None
+    frame: pl.DataFrame,
+    schema: Schema,
+    *,
+    generalised: Collection[str] = (),
+    original: Table | None = None,
+    domains: Mapping[str, Collection[str]] | None = None,
 ) -> Table:
     """Make a table of a frame that fits a schema.
 
@@ -42,15 +50,18 @@ def conform(
     becomes dates, and text of sets lists of their items; the text forms of intervals and groups become
     generalised values. ``generalised`` names the columns of text that are known to hold such forms, where it
     could be doubted. An ``original`` of which the frame is a release tells that, too, and the values that
-    beginnings of codes and ``...`` stand for.
+    beginnings of codes and ``...`` stand for; ``domains`` are further values of its columns.
     All faults are gathered into one `PlanError`.
     """
     result = _Result(frame)
     for column in schema.columns:
         if column.name in frame.columns:
-            known = None if original is None else _known(frame[column.name], original)
+            further = (domains or {}).get(column.name, ())
+            known = None if original is None else _known(frame[column.name], original, further)
             if known and is_open(frame[column.name], known):
                 generalised = {*generalised, column.name}
+            if original is not None and column.name in original.schema:
+                result.dtypes[column.name] = value_dtype(original.frame.schema[column.name])
             _conform_column(column, result, generalised=column.name in generalised, known=known)
     if result.faults:
         faults = schema.faults_with(result.frame) + result.faults
@@ -58,11 +69,11 @@ def conform(
     return Table(result.frame, schema, nodes=result.nodes)
 
 
-def _known(series: pl.Series, original: Table) -> Known | None:
+def _known(series: pl.Series, original: Table, further: Collection[str]) -> Known | None:
     """What the original tells of a column of text."""
     if series.dtype != pl.String or series.name not in original.schema:
         return None
-    return known_of(original, series.name)
+    return known_of(original, series.name, further)
 
 
 def as_text(schema: Schema) -> frozenset[str]:
@@ -118,13 +129,21 @@ def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
 def _put_generalised(texts: pl.Series, form: str, result: _Result, known: Known | None) -> None:
     try:
         if form == "interval":
-            result.put(parse_intervals(texts.set(texts == "", None)), texts.name)
+            result.put(_intervals(texts.set(texts == "", None), result.dtypes.get(texts.name)), texts.name)
         else:
             series, result.nodes[texts.name] = parse_nodes(texts, known=known)
             result.put(series, texts.name)
     except DataError as error:
         result.put(texts, texts.name)
         result.faults.append(error.message)
+
+
+def _intervals(texts: pl.Series, dtype: pl.DataType | None) -> pl.Series:
+    """Read intervals of the original's type: between whole ends of decimals lie others. Else of any."""
+    if dtype is not None and end_dtype(dtype) is not None:
+        with suppress(DataError):  # ends need not be of the type of the values
+            return parse_intervals(texts, dtype)
+    return parse_intervals(texts)
 
 
 def _put_numbers(texts: pl.Series, result: _Result) -> None:

@@ -66,6 +66,45 @@ def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -
     return places, distances
 
 
+class Search(NamedTuple):
+    """Points, the boxes they look for, how far they look, and whose box each is."""
+
+    points: Floats  # [n, d]
+    boxes: Boxes
+    radii: Floats  # [n]
+    owners: Ints  # [m]
+
+
+def count_common(first: Search, second: Search, *, tick: Tick | None = None) -> Ints:
+    """Count the owners of boxes within the radius of each point in two searches, and in both.
+
+    Returns
+    -------
+    int64[n, 3]
+        Owners within reach in the first, in the second, in both.
+
+    Notes
+    -----
+    Exact. **Cost:** as `nearest`, and a look at each box within reach; nothing is kept but counts.
+    """
+    sides = [
+        (np.ascontiguousarray(each.points, dtype=np.float64), _planted(each.boxes), each.radii, each.owners)
+        for each in (first, second)
+    ]
+    counts = np.zeros((len(first.points), 3), dtype=np.int64)
+    size = 1 + max(int(each.owners.max(initial=-1)) for each in (first, second))
+
+    def work(part: Ints) -> None:
+        if len(part):
+            one, two = (
+                (points[part], leaves, radii[part], owners) for points, leaves, radii, owners in sides
+            )
+            counts[part] = _count_common(*one, *two, size)
+
+    share_out(np.arange(len(counts)), work, tick)
+    return counts
+
+
 class _Leaves(NamedTuple):
     """Boxes that lie together, leaf by leaf, and in what all of a leaf lie."""
 
@@ -134,6 +173,41 @@ def _nearest(points: Floats, leaves: _Leaves, k: int) -> tuple[Ints, Floats]:
                     place -= 1
                 distances[i, place], places[i, place] = total, rank
     return places, distances
+
+
+@njit(cache=True, nogil=True)
+def _count_common(  # noqa: PLR0917  — two searches
+    points: Floats, leaves: _Leaves, radii: Floats, owners: Ints,
+    others: Floats, other_leaves: _Leaves, other_radii: Floats, other_owners: Ints, size: int,
+) -> Ints:  # fmt: skip
+    counts = np.zeros((len(points), 3), dtype=np.int64)
+    marks = np.full((2, size), -1, dtype=np.int64)
+    for i in range(len(points)):
+        counts[i, 0], _ = _mark(points[i], leaves, radii[i], owners, marks, i)
+        counts[i, 1:] = _mark(others[i], other_leaves, other_radii[i], other_owners, marks[::-1], i)
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def _mark(  # noqa: PLR0917
+    point: Floats, leaves: _Leaves, radius: float, owners: Ints, marks: Ints, sign: int
+) -> tuple[int, int]:
+    """Mark the owners of boxes within reach of a point, and count them, and those marked in the other row."""
+    count, both, boxes = 0, 0, leaves.boxes
+    for leaf in range(len(leaves.extras)):
+        if _bound(point, leaves, leaf) > radius:
+            continue
+        for j in range(leaves.starts[leaf], leaves.starts[leaf + 1]):
+            total = boxes.extras[j]
+            for c in range(len(point)):
+                if total > radius:
+                    break
+                total += _gap(point[c], boxes.lows[j, c], boxes.highs[j, c], boxes.is_step[c], boxes.blind[c])
+            owner = owners[leaves.ranks[j]]
+            if total <= radius and marks[0, owner] != sign:
+                marks[0, owner] = sign
+                count, both = count + 1, both + (marks[1, owner] == sign)
+    return count, both
 
 
 @njit(cache=True, nogil=True)

@@ -11,9 +11,9 @@ from sfumato import kernels
 from sfumato.core.method import ColumnView, put_back
 from sfumato.core.params import PerColumn
 from sfumato.data.promises import as_promised
-from sfumato.data.schema import Column, Kind
+from sfumato.data.schema import ORDERED, Column, Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats, Ints, Values
+from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 
 Centre = Literal["auto", "mean", "median", "mode"]
 
@@ -54,16 +54,29 @@ def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights:
     """Give each value the centre of its group; ``values`` are without holes, ``groups`` from 0 up."""
     n_groups = int(groups.max(initial=-1)) + 1
     centre = centre_for(column, wish)
-    if centre == "mode":
-        return kernels.groups.centres.modes(values, groups, n_groups, weights)[groups]  # type: ignore[no-any-return]
     between = column.kind is Kind.CONTINUOUS  # other kinds show a value that occurs
-    if centre == "median":
+    if centre == "mode":
+        centres = kernels.groups.centres.modes(values, groups, n_groups, weights)
+        if column.kind not in ORDERED or not (distinct := _distinct(values, groups, n_groups)).any():
+            return centres[groups]  # type: ignore[no-any-return]
+        medians = kernels.groups.centres.medians(values, groups, n_groups, weights, between=between)
+        centres = np.where(distinct, medians, centres)
+    elif centre == "median":
         centres = kernels.groups.centres.medians(values, groups, n_groups, weights, between=between)
     else:
         centres = kernels.groups.centres.means(values, groups, n_groups, weights)
     if between and (column.missing_codes or column.missing_range is not None):
         centres = _off_missing_codes(column, values, groups, centres)
     return centres[groups]  # type: ignore[no-any-return]
+
+
+def _distinct(values: Values, groups: Ints, n_groups: int) -> Flags:
+    """Groups in which no value occurs twice: their mode would be the smallest, and somebody's own."""
+    order = np.lexsort((values, groups))
+    same = (groups[order][1:] == groups[order][:-1]) & (values[order][1:] == values[order][:-1])
+    repeats = np.zeros(n_groups, dtype=np.bool_)
+    repeats[groups[order][1:][same]] = True
+    return ~repeats & (np.bincount(groups, minlength=n_groups) > 1)
 
 
 def _off_missing_codes(column: Column, values: Values, groups: Ints, centres: Values) -> Values:

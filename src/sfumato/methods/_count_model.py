@@ -2,7 +2,8 @@
 
 The tables of counts that were measured join columns to a graph, which a junction tree of cliques covers.
 Belief propagation gives all marginals of the model by two walks along the tree; its potentials, one for each
-table of counts, are moved until these fit the noisy counts (McKenna, Sheldon and Miklau 2019).
+table of counts, are moved until these fit the noisy counts (McKenna, Sheldon and Miklau 2019). What cannot be
+is zero in all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: The gain of the fit below which it ends.
 _ENOUGH = 1e-7
+
+#: The logarithm of what cannot be: finite, so that nothing is divided by it, and far below any potential.
+_NEVER = -1e6
 
 #: Columns, in rising order.
 Columns = tuple[int, ...]
@@ -75,6 +79,18 @@ def cells(sizes: Sequence[int], columns: Iterable[int]) -> int:
     return math.prod(sizes[each] for each in columns)
 
 
+def that_fit(
+    zeros: Mapping[Columns, Flags], sizes: Sequence[int], tables: Iterable[Columns], most_cells: float
+) -> dict[Columns, Flags]:
+    """Those zeros, small tables first, with which the cliques of some tables stay below so many cells."""
+    known, found = list(tables), dict[Columns, Flags]()
+    for columns in sorted(zeros, key=lambda each: cells(sizes, each)):
+        joined = cliques_of(sizes, [*known, *found, columns])
+        if sum(cells(sizes, each) for each in joined) <= most_cells:
+            found[columns] = zeros[columns]
+    return found
+
+
 def _tree_of(cliques: Sequence[Columns]) -> list[Clique]:
     """The cliques as a tree, each after the one it hangs on, with which it shares as much as it can."""
     placed, left = [Clique(cliques[0], -1, ())], list(cliques[1:])
@@ -90,15 +106,18 @@ def _tree_of(cliques: Sequence[Columns]) -> list[Clique]:
 
 @dataclass
 class CountModel:
-    """Potentials (logarithms) of tables of counts, and the tree of cliques that they make."""
+    """Potentials (logarithms) of tables of counts, and the cliques that they make with the ``zeros``."""
 
     sizes: Sequence[int]
     total: float
+    zeros: Mapping[Columns, Flags] = field(default_factory=dict)  # combinations that cannot be
+    known: Sequence[Measured] = ()  # what it was last fitted to
     potentials: dict[Columns, Floats] = field(default_factory=dict)
     tree: list[Clique] = field(default_factory=list)
     beliefs: list[Floats] = field(default_factory=list)  # the marginals of the cliques
     length: float = 0.0  # of the last step of the fit
     homes: dict[Columns, int] = field(default_factory=dict)  # which clique holds the columns of a potential
+    bases: list[Floats] = field(default_factory=list)  # the cliques before any potential: 0, or never
 
     def fit(self, known: Sequence[Measured], steps: int, check: Callable[[], None] = lambda: None) -> None:
         """Move the potentials until the marginals are nearest to what was measured, in its deviations.
@@ -106,10 +125,15 @@ class CountModel:
         By mirror descent, from where the potentials are, in steps as long as the last fit's; tables that
         are new begin at nothing. ``check`` is called before each step and may stop it.
         """
+        self.known = known
         fresh = {each.columns: np.zeros(each.counts.shape) for each in known}
         self.potentials = fresh | {key: self.potentials[key] for key in self.potentials if key in fresh}
-        self.tree = _tree_of(cliques_of(self.sizes, self.potentials))
+        self.tree = _tree_of(cliques_of(self.sizes, [*self.potentials, *self.zeros]))
         self.homes = {columns: self._home(columns) for columns in self.potentials}
+        self.bases = [np.zeros([self.sizes[each] for each in clique.columns]) for clique in self.tree]
+        for columns, never in self.zeros.items():
+            place = self._home(columns)
+            self.bases[place] += _spread(np.where(never, _NEVER, 0.0), columns, self.tree[place].columns)
         aims = {
             each.columns: (each.counts / self.total, (self.total / each.deviation) ** 2) for each in known
         }
@@ -151,7 +175,7 @@ class CountModel:
 
     def _propagated(self, potentials: Mapping[Columns, Floats]) -> list[Floats]:
         """The chances of all combinations of each clique, by belief propagation."""
-        below = [np.zeros([self.sizes[each] for each in clique.columns]) for clique in self.tree]
+        below = [each.copy() for each in self.bases]
         for columns, each in potentials.items():
             place = self.homes[columns]
             below[place] += _spread(each, columns, self.tree[place].columns)

@@ -15,9 +15,9 @@ import numpy as np
 
 from sfumato.core.budget import Spending
 from sfumato.core.run import Run
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
-from sfumato.methods._count_model import Columns, CountModel, Measured, cells, cliques_of
+from sfumato.methods._count_model import Columns, CountModel, Measured, cells, cliques_of, that_fit
 from sfumato.methods._private import spending
 
 #: What of a round, and of a tree, goes to the choice of a table; its counts get the rest.
@@ -26,6 +26,9 @@ _CHOOSING = 0.1
 #: Rounds for each column that the first of them leave room for, and how much more the next one spends when
 #: the last told nothing new (McKenna, Mullins, Sheldon and Miklau 2022, who leave room for 16).
 _ROUNDS, _MORE = 8, 4.0
+
+#: Combinations of columns that cannot be.
+Zeros = Mapping[Columns, Flags]
 
 #: Steps of the fit between rounds, and at the end.
 _STEPS_BETWEEN, STEPS = 50, 1_000
@@ -99,10 +102,18 @@ class PrivateCounts:
 
 
 def by_tree(
-    counts: PrivateCounts, singles: Sequence[Measured], total: float, rho: float, run: Run
+    counts: PrivateCounts,
+    singles: Sequence[Measured],
+    total: float,
+    rho: float,
+    run: Run,
+    *,
+    most_cells: int,
+    zeros: Zeros,
 ) -> CountModel:
-    """The model of a tree of pairs of columns, those that tell most (MST)."""
-    model, columns = CountModel(counts.sizes, total), len(counts.sizes)
+    """The model of a tree of pairs of columns, those that tell most (MST), and of what cannot be."""
+    columns = len(counts.sizes)
+    model = CountModel(counts.sizes, total, that_fit(zeros, counts.sizes, (), most_cells))
     model.fit(singles, STEPS, run.check)
     every: list[Columns] = list(combinations(range(columns), 2))
     tracked = run.track("pairs of columns", every, total=len(every))
@@ -114,6 +125,7 @@ def by_tree(
         chosen.append(pair)
         part[part == part[pair[1]]] = part[pair[0]]
     known = counts.measured(chosen, rho=(1 - _CHOOSING) * rho) if chosen else []
+    model.zeros = that_fit(zeros, counts.sizes, chosen, most_cells)
     model.fit([*singles, *known], STEPS, run.check)
     return model
 
@@ -127,17 +139,24 @@ def adaptively(
     *,
     most_cells: int,
     ways: int,
+    zeros: Zeros,
 ) -> CountModel:
-    """The model of the tables that it told worst, counted one after the other (AIM)."""
-    model = CountModel(counts.sizes, total)
+    """The model of the tables that it told worst, one after the other (AIM), and of what cannot be.
+
+    There is room for the zeros from the start, but they enter at the end: a model that has them early is
+    sooner content, and leaves columns alone.
+    """
+    model, zeros = CountModel(counts.sizes, total), that_fit(zeros, counts.sizes, (), most_cells / 2)
     known = {each.columns: each for each in singles}
+    fewest = sum(cells(counts.sizes, each) for each in cliques_of(counts.sizes, zeros))
     model.fit(singles, STEPS, run.check)
     every = [each for way in range(1, ways + 1) for each in combinations(range(len(counts.sizes)), way)]
     left, each = rho, rho / (_ROUNDS * len(counts.sizes))
     while left > 0:
         run.tell("tables of counts", round(1000 * (1 - left / rho)), 1000)
         each = left if left < 2 * each else each
-        allowed = list(_small(counts.sizes, known, every, most_cells * (1 - (left - each) / rho)))
+        room = fewest + (most_cells - fewest) * (1 - (left - each) / rho)
+        allowed = list(_small(counts.sizes, [*known, *zeros], every, room))
         penalty = math.sqrt(2 / math.pi) * counts.records / math.sqrt(2 * (1 - _CHOOSING) * each)
         counts.look(((columns, total * model.marginal(columns)) for columns in allowed), penalty=penalty)
         columns = counts.furthest(allowed, rho=_CHOOSING * each)
@@ -149,13 +168,14 @@ def adaptively(
         moved = total * float(np.abs(model.marginal(columns) - before).sum())
         if moved <= penalty * before.size:
             each *= _MORE
+    model.zeros = zeros
     model.fit(list(known.values()), STEPS, run.check)
     run.tell("tables of counts", 1000, 1000)
     return model
 
 
 def _small(
-    sizes: Sequence[int], known: Mapping[Columns, Measured], every: Sequence[Columns], most_cells: float
+    sizes: Sequence[int], known: Sequence[Columns], every: Sequence[Columns], most_cells: float
 ) -> Iterator[Columns]:
     """The tables with which the cliques of the model stay below so many cells; single columns always do."""
     for columns in every:

@@ -7,7 +7,7 @@ import numpy as np
 from sfumato.core.method import ColumnView, Takes, put_back
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.codings import decimals_of
+from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -39,7 +39,7 @@ class GaussianCopula(GivenMethod):
     **When to use.** As the plain model that others must beat, and for numbers whose relations are monotone.
 
     **Guarantees.** Distributions of columns are kept but for chance, rank correlations of columns with an
-    order about so. Every category and date is one that the column has; numbers lie between its values.
+    order about so. Every category is one that the column has; numbers and dates lie between its values.
 
     **Risk to know.** Categories have no order, and what is not monotone is lost: relations among nominal
     columns survive badly, and rules between columns break. What the given columns tell is told.
@@ -88,14 +88,18 @@ class GaussianCopula(GivenMethod):
 
 
 def _at_shares(column: ColumnView, scores: Floats) -> Values:
-    """The values of a column at the shares that normal scores stand for; of numbers also between values."""
+    """The values of a column at the shares of normal scores; of numbers and dates also what lies between."""
     from scipy.special import ndtr
 
     ordered: Values = np.sort(column.values)
     places = np.clip(ndtr(scores) * len(ordered) - 0.5, 0, len(ordered) - 1)
-    if column.column.kind is not Kind.CONTINUOUS:
+    if column.column.kind not in {Kind.CONTINUOUS, Kind.DATE}:
         nearest: Values = ordered[np.rint(places).astype(np.int64)]
         return nearest
     values: Floats = np.interp(places, np.arange(len(ordered)), ordered)
+    if column.column.kind is Kind.DATE and column.dtype is not None:
+        own = microseconds(column.dtype)
+        unit = time_unit_of(ordered * own) / own or 1.0
+        return np.rint(values / unit) * unit
     decimals = decimals_of(ordered)
     return values if decimals is None else values.round(decimals)

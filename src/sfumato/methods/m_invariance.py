@@ -25,6 +25,9 @@ from sfumato.methods._buckets import DeassociatingMethod, free_name, parted
 #: Values of a signature, by their codes in ascending order.
 Signature = tuple[int, ...]
 
+#: New people for each value of a signature below which all of them are put among others by lot.
+_FEW_NEW = 10
+
 #: The tables in which signatures are confided, and by what a value that is missing stands there.
 _SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
 
@@ -42,6 +45,8 @@ class MInvariantBuckets(DeassociatingMethod):
        lacking as long as those who are left can have buckets of their own; else a *counterfeit* does, a value
        that is nobody's.
     3. *Assignment*: new people who are left get signatures of the :math:`m` most frequent values among them.
+       If these are too many of one value, or the new people are few (fewer than :math:`10 m`), each gets the
+       signature of somebody with their value, by lot: counterfeits beside them could as well be theirs.
     4. *Partitioning*: those of a signature are put into buckets with one of each value, near keys together.
 
     The first table (``qit``) has every record with the number of its bucket, and a row without keys for each
@@ -66,9 +71,11 @@ class MInvariantBuckets(DeassociatingMethod):
     nothing, and by how frequent they are among the others, so that none is much likelier.
     Who would be alone with counterfeits and a value that nobody has or had stops the release.
 
-    **Risk to know.** As with anatomy, exact keys show who is in the file. How many counterfeits there are is
-    published, as in the paper, and tells that people have left. Who knows others of a bucket, or that
-    somebody does not have a value, guesses better.
+    **Risk to know.** Where one value is that of more than one in :math:`m` people, those who stand among
+    counterfeits mostly have it, in the first release most of all, which a reader may guess. As with anatomy,
+    exact keys show who is in the file. How many counterfeits there are is published, as in the paper, and
+    tells that people have left. Who knows others of a bucket, or that somebody does not have a value, guesses
+    better.
 
     **Ties, missing, weights.** Missing sensitive values are refused, or a value of their own; missing keys
     stay. Several records of one person are refused. Weights are refused, as counterfeits have none.
@@ -376,8 +383,12 @@ class Division:
         for row in changed:
             banned, value = frozenset(each for own in before[row] for each in own), int(self.values[row])
             self._put(self._fresh(value, banned, frequent), value, [row])
+        is_few = self.counts.sum() < _FEW_NEW * self.m  # not how many are left: that tells of their values
         for signature in list(self.members):
             self._balance(signature)
+        if self.members and (is_few or self.m * self.counts.max(initial=0) > self.counts.sum()):
+            self._join_holders()
+        self._make_eligible()
         self._assign()
         return self.members
 
@@ -426,9 +437,32 @@ class Division:
         self.counts[value] -= many
         return [self.free[value].pop() for _ in range(many)]
 
+    def _join_holders(self) -> None:
+        """Give new records the signature of someone of their value, by lot, where anyone has it.
+
+        As each signature has its values equally often, each could as well be theirs: who knows how frequent
+        values are, and every rule, guesses no better than by lot. If only those were put among others who
+        are too many of a value, to stand among counterfeits would tell it.
+        """
+        sizes = {signature: len(next(iter(own.values()))) for signature, own in self.members.items()}
+        touched = set[Signature]()
+        for value in np.flatnonzero(self.counts).tolist():
+            found = [signature for signature in sizes if value in signature]
+            if not found:
+                continue
+            chances = np.array([sizes[each] for each in found], dtype=np.float64)
+            drawn = self.rng.choice(len(found), len(self.free[value]), p=chances / chances.sum())
+            for place in np.unique(drawn).tolist():
+                own, new = self.members[found[place]], np.array(self.free[value])[drawn == place].tolist()
+                real = [row for row in own[value] if row >= 0] + new  # in place of counterfeits, if any
+                own[value] = real + [-1] * (len(own[value]) - len(real))
+                touched.add(found[place])
+            self.free[value], self.counts[value] = [], 0
+        for signature in sorted(touched):
+            self._balance(signature)
+
     def _assign(self) -> None:
         """Give new records signatures of the most frequent values among those that are left."""
-        self._make_eligible()
         while (left := int(self.counts.sum())) > 0:
             order = np.argsort(-self.counts, kind="stable")
             next_most = int(self.counts[order[self.m]]) if len(order) > self.m else 0

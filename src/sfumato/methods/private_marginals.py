@@ -17,14 +17,17 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
+from sfumato.data.repair import sums_in_order
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError, quoted
+from sfumato.errors import DataError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
-from sfumato.methods._count_model import CountModel, Measured, evenly
+from sfumato.methods._count_model import Columns, CountModel, Measured, evenly
+from sfumato.methods._forbidden import Points, forbidden, kinds_of, merged, must_lack
 from sfumato.methods._private import Grid, PrivateMethod, categories_of, codes_among, in_type, others
-from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
+from sfumato.methods._private_counts import STEPS, PrivateCounts, Zeros, adaptively, by_tree
 
 #: Noisy counts below so many deviations may be nothing: such categories of a column are taken as one. That
 #: values are missing at all must be surer.
@@ -36,8 +39,11 @@ _SINGLES = 0.1
 #: Most combinations of two columns that are counted.
 _MOST_CELLS = 4_000_000
 
-#: How often records that break a rule are drawn again.
-_MOST_ROUNDS = 20
+#: How often records that break a rule are drawn again, and how many are drawn then at least.
+_MOST_ROUNDS, _FEWEST = 20, 1_000
+
+#: The change of a share by rules that is told.
+_TOLD = 0.01
 
 
 @dataclass(frozen=True)
@@ -71,19 +77,35 @@ class Coded:
         if self.values is not None:
             places = pl.Series(codes - 1).replace(-1, None)
             return in_type(self.values.gather(places), table.frame.schema[name]).alias(name)
-        assert self.grid is not None
         steps = (codes - 1) * self.width + rng.integers(0, self.width, len(codes))
+        return self._numbers(np.maximum(steps, 0), missing, table, name)
+
+    def _numbers(self, steps: Ints, missing: Flags, table: Table, name: str) -> pl.Series:
+        assert self.grid is not None
         grid = replace(self.grid, kept=True)
-        fresh = grid.series(np.maximum(steps, 0), table.schema[name], table.frame.schema[name])
+        fresh = grid.series(steps, table.schema[name], table.frame.schema[name])
         return pl.select(pl.when(pl.Series(~missing)).then(fresh)).to_series().alias(name)
+
+    def points(self, table: Table, name: str, numbers: Sequence[float]) -> Points:
+        """Values for all codes: of a part of a range its ends, and what lies at and beside some numbers."""
+        if self.grid is None:
+            codes = np.arange(self.size)
+            return Points(codes, self.series(codes, table, name, np.random.default_rng(0)))
+        starts = np.arange(0, self.grid.size + 1, self.width)
+        said = self.grid.places(np.array(numbers, dtype=np.float64))
+        steps = np.concatenate([starts, starts + self.width - 1, said - 1, said, said + 1])
+        steps = np.unique(np.clip(steps, 0, self.grid.size))
+        steps, missing = np.append(0, steps), np.append(True, np.zeros(len(steps), dtype=np.bool_))
+        codes = np.where(missing, 0, 1 + steps // self.width)
+        return Points(codes, self._numbers(steps, missing, table, name), some=self.width > 1)
 
 
 class PrivateMarginals(PrivateMethod):
     r"""Draw new records from noisy counts of columns together (MST, AIM).
 
     All columns become categories that are known beforehand. A tenth of the budget goes to the noisy counts of
-    each column; categories whose count is below three deviations are taken as one. The rest is spent on
-    counts of several columns, a tenth of it on the choice of them:
+    each column; categories whose count is below three deviations are taken as one, as far as rules treat them
+    alike. The rest is spent on counts of several columns, a tenth of it on the choice of them:
 
     .. math::
 
@@ -110,9 +132,10 @@ class PrivateMarginals(PrivateMethod):
     records. The best of the private methods for analysts, though only what was counted together is kept.
 
     **Guarantees.** ρ-zero-concentrated differential privacy of the whole release, and so (ε, δ), where
-    neighbours are tables with and without a record, or all of one person. Its records are nobody's. Records
-    that break a rule of the schema are drawn again, which needs nothing of the data; totals are not hit by
-    chance, and left to repair.
+    neighbours are tables with and without a record, or all of one person. Its records are nobody's. What a
+    rule of the schema forbids has no chance in the model, which needs nothing of the data; where that would
+    be too large, a record that breaks one is replaced by another of its group. A note names columns whose
+    shares the rules move. Totals are not hit by chance, and left to repair.
 
     **Risk to know.** What everyone shares is told, of those who are not in the data too. Categories and
     bounds from the data (``domain`` data), strata that are found in the data, and an ε chosen by the data are
@@ -124,7 +147,8 @@ class PrivateMarginals(PrivateMethod):
 
     **Cost.** :math:`O(d^2 n)` in each of up to :math:`8 d` rounds for :math:`d` columns, and 13 µs for each
     cell that is counted; 27,253 records of 10 columns take about six seconds and 20,000 of 30 columns a
-    minute and a half, with a tree one or two seconds.
+    minute and a half, with a tree one or two seconds. Rules make it longer by two
+    fits.
 
     Examples
     --------
@@ -196,27 +220,32 @@ class PrivateMarginals(PrivateMethod):
         )
         alone = _SINGLES * rho if len(names) > 1 else rho
         singles = counts.measured([(place,) for place in range(len(names))], rho=alone)
-        merged = [_merged(each) for each in singles]
-        counts = counts.merged(merged)
+        rules = _rules_of(table)
+        zeros = _zeros(rules, columns, table)
+        places = [_merged(each, zeros) for each in singles]
+        parts = [_parted(own, each.counts) for own, each in zip(places, singles, strict=True)]
+        counts = counts.merged(places)
         _require_countable(self.name, names, counts.sizes)
-        model = self._model(
-            counts,
-            [each.merged(places) for each, places in zip(singles, merged, strict=True)],
-            rho - alone,
-            run,
-        )
-        parts = [_parted(places, each.counts) for places, each in zip(merged, singles, strict=True)]
-        made, notes = _Drawing(table, columns, parts, model).drawn(round(model.total))
+        few = [each.merged(own) for each, own in zip(singles, places, strict=True)]
+        model = self._model(counts, few, rho - alone, merged(zeros, parts), run)
+        made, notes = _Drawing(table, columns, parts, model, rules).drawn(round(model.total))
+        if rules:
+            kinds = [kinds_of(model.zeros, place, size) for place, size in enumerate(counts.sizes)]
+            notes = (*notes, *_moved(model, kinds, names, run))
         release = replace(Release.of(made, notes=notes), origin=Origin.synthetic())
         return self.spent(release, table, counts.spending(), delta=self.delta)
 
-    def _model(self, counts: PrivateCounts, singles: Sequence[Measured], rho: float, run: Run) -> CountModel:
+    def _model(
+        self, counts: PrivateCounts, singles: Sequence[Measured], rho: float, zeros: Zeros, run: Run
+    ) -> CountModel:
         """The model of the noisy counts, after what is left of the budget was spent on it."""
         sums = [float(each.counts.sum()) for each in singles]
         total = max(1.0, float(np.average(sums, weights=[1 / each.counts.size for each in singles])))
         if self.choice == "tree" or len(singles) == 1:
-            return by_tree(counts, singles, total, rho, run)
-        return adaptively(counts, singles, total, rho, run, most_cells=self.cells, ways=self.ways)
+            return by_tree(counts, singles, total, rho, run, most_cells=self.cells, zeros=zeros)
+        return adaptively(
+            counts, singles, total, rho, run, most_cells=self.cells, ways=self.ways, zeros=zeros
+        )
 
 
 @dataclass(frozen=True)
@@ -231,40 +260,113 @@ class _Drawing:
     columns: Sequence[Coded]
     parts: Sequence[Floats]
     model: CountModel
+    rules: Sequence[Rule]
 
     def drawn(self, records: int) -> tuple[Table, tuple[str, ...]]:
-        """So many records; those that break a rule of the schema are drawn again."""
-        rng = _opendp.generator()
-        made = self._once(records, rng)
-        for _ in range(_MOST_ROUNDS):
-            broken = self._breaking(made)
-            if not broken.any():
-                break
-            again = self._once(int(broken.sum()), rng).frame
-            made = replace(made, frame=pl.concat([made.frame.filter(~pl.Series(broken)), again]))
-        broken, empty = self._breaking(made), others(self.table)
+        """So many records, all of which keep the rules, and what must be said of them."""
+        rng, empty = _opendp.generator(), others(self.table)
+        frame, n_taken = self._kept(*self._once(records, rng), rng)
         notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
-        if broken.any():
-            notes.append(
-                f"{int(broken.sum())} records break a rule of the schema, after {_MOST_ROUNDS} draws"
-            )
-        order = rng.permutation(len(made))
-        return made.take(order), tuple(notes)
+        if n_taken:
+            notes.append(f"{n_taken} records are copies of others, as no draw of their own kept the rules")
+        made = replace(self.table, frame=frame)
+        return made.take(rng.permutation(len(made))), tuple(notes)
 
-    def _once(self, records: int, rng: np.random.Generator) -> Table:
+    def _once(self, records: int, rng: np.random.Generator) -> tuple[pl.DataFrame, Ints]:
+        """Records, and their codes [column, record]."""
         made: dict[str, pl.Series] = {}
-        codes = self.model.drawn(records, rng)
-        for name, own, column, part in zip(self.table.chosen, codes, self.columns, self.parts, strict=True):
-            made[name] = column.series(evenly(part, own, rng), self.table, name, rng)
-        return replace(self.table, frame=_frame(self.table, made, records))
+        codes = np.empty((len(self.columns), records), dtype=np.int64)
+        drawn = self.model.drawn(records, rng)
+        for place, (name, column) in enumerate(zip(self.table.chosen, self.columns, strict=True)):
+            codes[place] = evenly(self.parts[place], drawn[place], rng)
+            made[name] = column.series(codes[place], self.table, name, rng)
+        return _frame(self.table, made, records), codes
 
-    def _breaking(self, made: Table) -> Flags:
-        """Which records break a rule of the drawn columns; totals are never hit by chance, but repaired."""
-        broken = np.zeros(len(made), dtype=np.bool_)
-        for rule in made.schema.rules:
-            if rule.sum is None and set(rule.columns) <= set(self.table.chosen):
-                broken |= rule.broken(without_missing(made, rule.columns)).to_numpy()
-        return broken
+    def _kept(self, frame: pl.DataFrame, codes: Ints, rng: np.random.Generator) -> tuple[pl.DataFrame, int]:
+        """Put others of the same group in the place of records that break a rule; also how many are copies.
+
+        A group is who has the same in one column of the rule, that of which most rules speak: so no group
+        gains or loses by the rules.
+        """
+        first = self._first_broken(frame)
+        anchors = np.array([*(self._anchor(rule) for rule in self.rules), 0])[first]
+        for _ in range(_MOST_ROUNDS):
+            if not (first >= 0).any():
+                return frame, 0
+            more, new = self._once(max(len(frame), _FEWEST), rng)
+            fine = self._first_broken(more) < 0
+            for column in np.unique(anchors[first >= 0]):
+                wanting = np.flatnonzero((first >= 0) & (anchors == column))
+                own, other = _partners(codes[column, wanting], new[column, fine])
+                places, taken = wanting[own], np.flatnonzero(fine)[other]
+                frame = _with_rows(frame, places, more, taken)
+                codes[:, places], first[places], fine[taken] = new[:, taken], -1, False
+        return self._copied(frame, codes, first, anchors, rng)
+
+    def _copied(
+        self, frame: pl.DataFrame, codes: Ints, first: Ints, anchors: Ints, rng: np.random.Generator
+    ) -> tuple[pl.DataFrame, int]:
+        """Put copies of the records nearest in the kept column in the place of those that break a rule."""
+        fine, wrong = np.flatnonzero(first < 0), np.flatnonzero(first >= 0)
+        if not len(fine) and len(wrong):
+            texts = quoted(self.rules[each].text for each in np.unique(first))
+            raise DataError(
+                f"drawn records must be able to keep the rules {texts}, got: none that does",
+                hint="the rules may contradict each other or the noisy counts; spend more, or leave one out",
+            )
+        for column in np.unique(anchors[wrong]):
+            wanting = wrong[anchors[wrong] == column]
+            mixed = fine[np.argsort(codes[column, fine], kind="stable")]
+            taken = mixed[_nearest(codes[column, mixed], codes[column, wanting], rng)]
+            frame = _with_rows(frame, wanting, frame, taken)
+        return frame, len(wrong)
+
+    def _first_broken(self, frame: pl.DataFrame) -> Ints:
+        """Which rule each record breaks first, −1 if none."""
+        first, made = np.full(len(frame), -1, dtype=np.int64), replace(self.table, frame=frame)
+        for place in range(len(self.rules) - 1, -1, -1):
+            rule = self.rules[place]
+            first[rule.broken(without_missing(made, rule.columns)).to_numpy()] = place
+        return first
+
+    def _anchor(self, rule: Rule) -> int:
+        """The column of a rule that is kept: that of which most rules speak, or of most categories."""
+        names = self.table.chosen
+        spoken = {name: sum(name in each.columns for each in self.rules) for name in rule.columns}
+        best = max(rule.columns, key=lambda name: (spoken[name], self.columns[names.index(name)].size))
+        return names.index(best)
+
+
+def _partners(wanted: Ints, offered: Ints) -> tuple[Ints, Ints]:
+    """Places of equal codes in both, each used once."""
+    size = len(wanted) + len(offered)
+    keys = [_numbered(codes, size) for codes in (wanted, offered)]
+    _, own, other = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    return own, other
+
+
+def _numbered(codes: Ints, size: int) -> Ints:
+    """A key for each: its code, and its turn among those that have the same."""
+    order = np.argsort(codes, kind="stable")
+    turns = np.empty(len(codes), dtype=np.int64)
+    turns[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    return codes * size + turns
+
+
+def _nearest(ordered: Ints, wanted: Ints, rng: np.random.Generator) -> Ints:
+    """The place of any of the codes nearest to each that is wanted."""
+    above = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    below = np.maximum(above - 1, 0)
+    code = ordered[np.where(wanted - ordered[below] < ordered[above] - wanted, below, above)]
+    first, last = np.searchsorted(ordered, code), np.searchsorted(ordered, code, side="right")
+    return rng.integers(first, last)
+
+
+def _with_rows(frame: pl.DataFrame, places: Ints, other: pl.DataFrame, rows: Ints) -> pl.DataFrame:
+    """A table with rows of another in some places."""
+    taken = np.arange(len(frame))
+    taken[places] = len(frame) + rows
+    return pl.concat([frame, other], how="vertical_relaxed")[taken]
 
 
 def _frame(table: Table, made: Mapping[str, pl.Series], records: int) -> pl.DataFrame:
@@ -278,28 +380,58 @@ def _frame(table: Table, made: Mapping[str, pl.Series], records: int) -> pl.Data
     return pl.DataFrame([made[name] if name in made else rest[name] for name in table.names])
 
 
-def _merged(single: Measured) -> Ints:
-    """New codes of categories: those whose count may be nothing are one, the last.
+def _rules_of(table: Table) -> list[Rule]:
+    """The rules that draws can keep: of drawn columns alone, but for totals, which are left to repair."""
+    totals = {rule.text for rule, _, _ in sums_in_order(table)}
+    return [
+        rule
+        for rule in table.schema.rules
+        if rule.text not in totals and set(rule.columns) <= set(table.chosen)
+    ]
 
-    If it is only the missing, they are taken with the rarest value: a column without holes gets none.
+
+def _zeros(rules: Sequence[Rule], columns: Sequence[Coded], table: Table) -> dict[Columns, Flags]:
+    """The combinations of codes that rules forbid."""
+    said = sorted({number for rule in rules for number in rule.numbers})
+    points = [each.points(table, name, said) for each, name in zip(columns, table.chosen, strict=True)]
+    return forbidden(rules, points)
+
+
+def _merged(single: Measured, zeros: Zeros) -> Ints:
+    """New codes of categories: those whose count may be nothing are one, as far as rules treat them alike.
+
+    Rare missing ones are taken with the rarest value, unless rules need them: who has no holes gets none.
     """
-    counts, noise = single.counts, single.deviation
+    counts, noise, (column,) = single.counts, single.deviation, single.columns
     rare = counts < _RARE * noise
-    rare[0] = counts[0] < _SURE * noise
-    places = np.where(rare, int((~rare).sum()), np.cumsum(~rare) - 1).astype(np.int64)
-    if rare[0] and rare.sum() == 1 and len(counts) > 1:
-        places[0] = places[1 + counts[1:].argmin()]
-    return places
+    rare[0] = len(counts) > 1 and counts[0] < _SURE * noise and not must_lack(zeros, column)
+    kinds = kinds_of(zeros, column, len(counts))
+    keys = np.where(rare, len(counts) + kinds, np.arange(len(counts)))
+    if rare[0]:
+        keys[0] = keys[1 + counts[1:].argmin()]
+    return np.unique(keys, return_inverse=True)[1].ravel()
 
 
 def _parted(places: Ints, counts: Floats) -> Floats:
     """How categories that were taken as one part again [merged, own]: by noisy counts, never into missing."""
     chances = np.zeros((int(places.max()) + 1, len(places)))
     chances[places, np.arange(len(places))] = np.maximum(counts, 0) + 1.0
-    rare = places == places[0]
-    if rare.sum() > 1:
+    if (places == places[0]).sum() > 1:
         chances[places[0], 0] = 0.0
     return chances
+
+
+def _moved(model: CountModel, kinds: Sequence[Ints], names: Sequence[str], run: Run) -> list[str]:
+    """Name the columns in which rules moved a share by a point: of a value, or of what they treat alike."""
+    free = CountModel(model.sizes, model.total)  # from nothing: potentials of what cannot be go anywhere
+    free.fit(model.known, STEPS, run.check)
+    told = []
+    for place, name in enumerate(names):
+        change = model.marginal((place,)) - free.marginal((place,))
+        most = max(np.abs(change).max(), np.abs(np.bincount(kinds[place], weights=change)).max())
+        if most > _TOLD:
+            told.append(f"`{name}` ({100 * most:.1f} points)")
+    return [f"shares of values that the rules moved: {', '.join(told)}"] if told else []
 
 
 def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) -> None:

@@ -15,20 +15,25 @@ from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.checks import without_missing
-from sfumato.data.codings import decimals_of
+from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.persons import persons_of
 from sfumato.data.repair import sums_in_order
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._drawing import By, Coded, Model, fitted
 
-#: How often records that break a rule are drawn again.
-_MOST_ROUNDS = 100
+#: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
+#: the second from its second column on, then as a whole.
+_LATE_ROUNDS, _EARLY_ROUNDS, _MOST_ROUNDS = 40, 200, 220
 
 #: The level of a column that is a record's own, below that of persons and of households.
 _OWN = 2
+
+#: Where each value may be moved to, the decimals of that, and the unit in which it is counted.
+_Gaps = tuple[Floats, Floats, int | None, float]
 
 #: Roles of columns that say which records belong together, and nothing else of a person.
 _NUMBERS = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
@@ -66,13 +71,14 @@ class Synthesis(Method):
     one that fewer than ``leaf`` persons have. No category is drawn that fewer than ``holders`` persons have
     (of what is the same throughout a household: households); where a column has no other, and nothing is
     missing, all of it will be. The edit rules of the schema hold of every drawn record:
-    totals are summed, and records that break another rule are drawn again; where that does not help the
-    method stops. None of this bounds a risk: measure it.
+    totals are summed, and of records that break another rule the last of its columns and those after it are
+    drawn again, so that no group is replaced by others; where that does not help the whole record is, which
+    a note counts, or the method stops. None of this bounds a risk: measure it.
 
     **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
-    record may come out as it was. Dates are drawn as they are, also those that one person alone has. Records
-    that stand out in the columns drawn first lead to leaves of their like. Several copies together tell more
-    than one. Where a person has several records, a leaf counts records.
+    record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
+    like. Several copies together tell more than one. Where a person has several records, a leaf counts
+    records.
 
     **Ties, missing, weights.** Ties are values like others. Whether a value is missing is drawn first, by a
     model of its own or as a category. Columns that are the same for all records of a household or person are
@@ -153,7 +159,7 @@ class Synthesis(Method):
     )
     smoothing: bool = param(
         True,
-        "Whether numbers that fewer persons have than a leaf has records are moved into the gap beside them.",
+        "Whether numbers and dates that fewer persons have than a leaf has records move into the gap beside.",
         advanced=True,
     )
     holders: int = param(
@@ -228,13 +234,20 @@ class Synthesis(Method):
         }
         drawing = _Drawing(self, table, frame, coded, models, rare=rare)
         drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
-        redrawn = drawing.keep_rules(run)
+        redrawn, anew = drawing.keep_rules(run)
         made = drawing.assembled(np.arange(len(frame.sources)))
         origin = Origin.synthetic() if frame.whole else Origin.of_rows(frame.sources)
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
         empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
-        few = f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
-        return replace(Release.of(made, notes=(few,) if empty else (), figures=figures), origin=origin)
+        notes = [
+            f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
+        ] * bool(empty)
+        if anew:
+            notes.append(
+                f"{anew} records were drawn as a whole again, as nothing less kept the rules: others may "
+                "have taken the place of groups whose records break them"
+            )
+        return replace(Release.of(made, notes=tuple(notes), figures=figures), origin=origin)
 
     def _order(self, table: Table, frame: _Skeleton) -> list[str]:
         """The columns in the order of their visit: those of households first, then of persons."""
@@ -372,10 +385,12 @@ class _Drawing:
         self.rare = rare
         self.donors = {name: frame.sources.copy() for name in coded}
         self.moves = {name: np.zeros(len(frame.sources)) for name in models}
+        self.gaps: dict[str, _Gaps] = {}
 
-    def draw(self, places: Ints, run: Run) -> None:
-        """Draw the new records in some places, whole households and persons, column by column."""
-        for name in run.track(self.method.title, list(self.models), total=len(self.models)):
+    def draw(self, places: Ints, run: Run, start: int = 0) -> None:
+        """Draw the new records in some places, whole households and persons, from one column on."""
+        order = list(self.models)[start:]
+        for name in run.track(self.method.title, order, total=len(order)):
             model, used = self.models[name]
             level, heads = self.frame.levels[name], self.frame.heads[self.frame.levels[name]]
             firsts = places if level == _OWN else np.unique(heads[places])
@@ -387,18 +402,23 @@ class _Drawing:
             for kept in (self.donors[name], self.moves[name]) if level < _OWN else ():
                 kept[places] = kept[heads[places]]
 
-    def keep_rules(self, run: Run) -> int:
-        """Draw again what breaks a rule of the schema; return how many records were."""
+    def keep_rules(self, run: Run) -> tuple[int, int]:
+        """Draw again what breaks a rule of the schema; say how many records were, and how many as a whole."""
         rules = [rule for rule in self.table.schema.rules if set(rule.columns) & set(self.models)]
-        places, redrawn = np.arange(len(self.frame.sources)), 0
+        order, places, redrawn, anew = list(self.models), np.arange(len(self.frame.sources)), 0, 0
         for turn in range(1, _MOST_ROUNDS + 2):
-            broken = self._breaking(places) if rules else np.zeros(len(places), dtype=np.bool_)
+            starts = self._starts(rules, places, turn)
+            broken = starts < len(order)
             if not broken.any():
-                return redrawn
-            wrong = np.unique(self.frame.heads[0][places[broken]])
-            places = np.flatnonzero(np.isin(self.frame.heads[0], wrong))
+                return redrawn, anew
+            parts = []
+            for start in np.unique(starts[broken])[::-1]:
+                heads = self.frame.heads[self.frame.levels[order[start]]]
+                parts.append(np.flatnonzero(np.isin(heads, heads[places[starts == start]])))
+                self.draw(parts[-1], run.silent().at("round", turn).at("from", order[start]), int(start))
+            places = np.unique(np.concatenate(parts))
             redrawn = max(redrawn, len(places))
-            self.draw(places, run.silent().at("round", turn))
+            anew = max(anew, len(places) if turn > _EARLY_ROUNDS else 0)
         texts = quoted(rule.text for rule in rules)
         raise DataError(
             f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
@@ -407,18 +427,20 @@ class _Drawing:
             "them all: a kept value may leave no way to keep a rule",
         )
 
-    def _breaking(self, places: Ints) -> Flags:
-        """Which of the records in some places break a rule that their source, if they have one, does not."""
-        made, broken = self.assembled(places), np.zeros(len(places), dtype=np.bool_)
+    def _starts(self, rules: Sequence[Rule], places: Ints, turn: int) -> Ints:
+        """From which column on records are drawn again, by the rules they break and their source does not."""
+        order, made = list(self.models), self.assembled(places) if rules else self.table
+        starts = np.full(len(places), len(order))
         before = None if self.frame.whole else self.table.take(self.frame.sources[places])
-        for rule in self.table.schema.rules:
-            if not set(rule.columns) & set(self.models):
-                continue
+        for rule in rules:
             wrong = rule.broken(without_missing(made, rule.columns)).to_numpy()
             if before is not None:
                 wrong = wrong & ~rule.broken(without_missing(before, rule.columns)).to_numpy()
-            broken |= wrong
-        return broken
+            spoken = sorted(order.index(name) for name in rule.columns if name in self.models)
+            late, early = spoken[-1], spoken[min(1, len(spoken) - 1)]
+            start = late if turn <= _LATE_ROUNDS else early if turn <= _EARLY_ROUNDS else 0
+            starts[wrong] = np.minimum(starts[wrong], start)
+        return starts
 
     def assembled(self, places: Ints) -> Table:
         """The new records in some places, as a table."""
@@ -427,7 +449,7 @@ class _Drawing:
             donors = self.donors[name][places]
             values = self.table.select([name]).take(donors)
             series = values.frame[name]
-            if self.method.smoothing and self.table.schema[name].kind is Kind.CONTINUOUS:
+            if self.method.smoothing and self.table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}:
                 series = self._smoothed(values, name, donors, places)
             if (emptied := self.rare[name][donors]).any():
                 series = series.gather(pl.Series(np.arange(len(series))).set(pl.Series(emptied), None))
@@ -435,20 +457,19 @@ class _Drawing:
         return self._renumbered(self._summed(made), places)
 
     def _smoothed(self, values: Table, name: str, donors: Ints, places: Ints) -> pl.Series:
-        lows, highs, decimals = self._gaps(name)
+        lows, highs, decimals, unit = self._gaps(name)
         present = ~values.missing(name)
         at = donors[present]
         moved = lows[at] + self.moves[name][places][present] * (highs[at] - lows[at])
-        return put_back(values, name, moved if decimals is None else np.round(moved, decimals))
+        return put_back(values, name, moved if decimals is None else np.round(moved, decimals) * unit)
 
-    def _gaps(self, name: str) -> tuple[Floats, Floats, int | None]:
-        """Where the value of each original record may be moved to, and in how many decimals it is written."""
-        if not hasattr(self, "_known_gaps"):
-            self._known_gaps: dict[str, tuple[Floats, Floats, int | None]] = {}
-        if name not in self._known_gaps:
-            units = self.frame.holders_of(name)
-            self._known_gaps[name] = _gaps(self.table.numbers(name), units, self.method.leaf)
-        return self._known_gaps[name]
+    def _gaps(self, name: str) -> _Gaps:
+        """Where each original record's value may be moved to, with how many decimals, and in what unit."""
+        if name not in self.gaps:
+            numbers, holders = self.table.numbers(name), self.frame.holders_of(name)
+            unit = _time_unit(self.table, name) if self.table.schema[name].kind is Kind.DATE else 1.0
+            self.gaps[name] = (*_gaps(numbers / unit, holders, self.method.leaf), unit)
+        return self.gaps[name]
 
     def _summed(self, made: Table) -> Table:
         """Sum the drawn totals of what the schema says is a sum, where the original has no exception."""
@@ -479,6 +500,12 @@ class _Drawing:
                 fresh = pl.Series(numbers).cast(dtype if dtype.is_numeric() else pl.String)
             made = made.with_values(column.name, fresh)
         return made
+
+
+def _time_unit(table: Table, name: str) -> float:
+    """In what the dates of a column are written, as days or minutes, counted as the column counts."""
+    numbers, own = table.numbers(name), microseconds(table.frame.schema[name])
+    return time_unit_of(numbers[~np.isnan(numbers)] * own) / own or 1.0
 
 
 def _gaps(values: Floats, units: Ints, leaf: int) -> tuple[Floats, Floats, int | None]:

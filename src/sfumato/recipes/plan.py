@@ -233,6 +233,7 @@ class Plan:
         if self.tables:
             return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.warnings()]
         found = self.recipe.warnings(self.schema) if self.schema else []
+        found += self.vacuous
         if not self.recipe.steps:
             found.append("the plan has no steps: the columns would be released as they are")
         elif self.schema:
@@ -262,8 +263,13 @@ class Plan:
 
     @property
     def risk_demands(self) -> tuple[Demand, ...]:
-        """The demands that are about a risk: without one nobody has said what the release must meet."""
-        return tuple(demand for demand in self.demands if demand.measure.aspect == "risk")
+        """The demands that judge a risk: without one nobody has said what the release must meet."""
+        return tuple(demand for demand in self.demands if demand.requirement.judges == "risk")
+
+    @property
+    def vacuous(self) -> list[str]:
+        """Why requirements that no release can miss judge nothing, each with what to ask instead."""
+        return [each for each in dict.fromkeys(d.requirement.vacuity for d in self.demands) if each]
 
 
 def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> list[str]:

@@ -51,7 +51,7 @@ def safe_step(schema: Schema, demands: Sequence[Demand], companions: Sequence[st
     known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
     known |= set(companions) if known else set()
     columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
-    risks = [demand for demand in demands if demand.measure.aspect == "risk"]
+    risks = [demand for demand in demands if demand.requirement.judges == "risk"]
     if not columns or not risks:
         return None
     k = max(_persons_alike(demand) for demand in risks)

@@ -13,7 +13,7 @@ from sfumato.errors import PlanError
 from sfumato.recipes.demand import labelled
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.copies import judge_copies
-from sfumato.releasing.joins import joins_of
+from sfumato.releasing.joins import apart, joins_of
 from sfumato.releasing.load import load, load_resources
 from sfumato.releasing.notes import budget_notes, measured_beside, notes_of
 from sfumato.releasing.outcome import Judgement, Outcome, Part
@@ -78,13 +78,21 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
     """
     judged = {name: list(part.judgements) for name, part in parts.items()}
     for join in joins_of(parts):
-        for name in join.columns:
+        for name in join.tables:
             for demand in parts[name].plan.demands:
                 if demand.measure.aspect == "risk":
                     score = join.score(demand.measure, demand.scenario.name, run)
                     where = f"{demand.scenario.name}, all tables joined by `{join.number}`"
                     judged[name].append(Judgement(demand.requirement, where, score))
-    return {name: replace(part, judgements=tuple(judged[name])) for name, part in parts.items()}
+    alone = apart(parts)
+    return {
+        name: replace(
+            part,
+            judgements=tuple(judged[name]),
+            notes=(*part.notes, *([alone[name]] if name in alone else [])),
+        )
+        for name, part in parts.items()
+    }
 
 
 def _carry_out(

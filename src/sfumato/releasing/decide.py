@@ -19,9 +19,11 @@ import polars as pl
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
+from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.guess.columns import guess
+from sfumato.data.guess.columns import Guess, guess
+from sfumato.data.guess.contacts import contacts_in, shown_texts
 from sfumato.data.relations.joining import joining_columns
 from sfumato.data.schema import UNIT_ROLES, Column, Role
 from sfumato.data.table import Table
@@ -39,6 +41,7 @@ from sfumato.study.evaluate import Case, evaluate
 #: What is looked for, by name, and what must hold.
 RULES: Mapping[str, str] = {
     "identifier-left-in": "no column may name people",
+    "contact-left-in": "no text may hold an e-mail address, or a phone, account or identity number",
     "role-missing": "every column must have a role",
     "rule-broken": "every record must keep what the schema promises",
     "nothing-required": "something must be required of the risk of the release",
@@ -46,6 +49,8 @@ RULES: Mapping[str, str] = {
     "not-private": "what is spent for differential privacy must be a guarantee",
     "seed-guessable": "nobody may find by trying what chance has done",
 }
+
+_SURE = 0.8  # of a proposal that is believed whatever was declared
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
@@ -180,7 +185,7 @@ def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool
 
 
 def _findings_in(part: Part, *, unjudged: bool) -> Iterator[Finding]:
-    yield from _identifiers(part.release.reading())
+    yield from dict.fromkeys(each for copy in part.copies for each in _identifiers(copy.reading()))
     yield from _broken(part.broken)
     yield from _not_private(part.release)
     if not part.is_judged and not unjudged:
@@ -228,9 +233,9 @@ def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: 
             stake = None
             if table is not None:
                 stake = stake_of(part, table, None, Run(resources=load_resources(part)))
-            found.append(
-                Finding("nothing-required", where + (stake.sentence() if stake else "nobody has looked"))
-            )
+            said = stake.sentence() if stake else "nobody has looked"
+            why = why_unjudged((each.requirement for each in part.demands), said)
+            found.append(Finding("nothing-required", where + why))
     return Decision(subject, tuple(found))
 
 
@@ -260,8 +265,10 @@ def decide_file(
     findings = [*_identifiers(table)]
     findings += [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
     findings += _broken(violations(table))
-    if not any(each.is_about_risk for each in judgements):
-        findings.append(Finding("nothing-required", "nobody has said what its risk must meet"))
+    asked = [demand.requirement for demand in demands]
+    if not any(each.judges == "risk" for each in asked):
+        why = why_unjudged(asked, "nobody has said what its risk must meet")
+        findings.append(Finding("nothing-required", why))
     findings += _missed(judgements)
     return Decision(subject, tuple(findings), tuple(judgements))
 
@@ -275,8 +282,8 @@ def _as_keys(table: Table, names: Sequence[str]) -> Table:
 def _identifiers(table: Table) -> Iterator[Finding]:
     """Columns that are identifiers by their role, or look as if they were, whatever was declared of them.
 
-    A key that only its name speaks against, as of a hospital's number, is judged as a key where several share
-    each value.
+    Any other is searched for what names somebody in a single text. A key that only its name speaks against,
+    as of a hospital's number, is judged as a key where several share each value.
     """
     schema = table.schema
     for warning in bare_numbers(schema, ()):
@@ -287,10 +294,18 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             continue
         if column.role is Role.IDENTIFIER:
             yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
+        elif _numbers_persons(proposal) and column.role is not Role.KEY:  # a key is judged as one
+            yield Finding("identifier-left-in", f"`{column.name}` joins persons: {proposal.role_reason}")
         elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
             yield Finding(
                 "identifier-left-in", f"`{column.name}` looks as if it named people: {proposal.role_reason}"
             )
+        else:
+            yield from _contacts(table, column.name)
+
+
+def _numbers_persons(proposal: Guess) -> bool:
+    return proposal.column.role is Role.PERSON and proposal.confidence >= _SURE
 
 
 def _identifier_by(column: Column) -> str:
@@ -307,6 +322,12 @@ def _is_shared_key(table: Table, column: Column) -> bool:
         return False
     shares = shown.drop_nulls().group_by("column").len()["len"]
     return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
+
+
+def _contacts(table: Table, name: str) -> Iterator[Finding]:
+    """What a column shows of how to reach or name somebody, in a cell, a set, a label or a codebook."""
+    for what, texts in contacts_in(shown_texts(table, name)).counts.items():
+        yield Finding("contact-left-in", f"`{name}` holds {what} in {counted(texts, 'different text')}")
 
 
 def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:

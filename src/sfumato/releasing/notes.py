@@ -104,7 +104,7 @@ def _on_weights(release: Release) -> Iterator[str]:
 
 def _averaged(name: str, by: Sequence[str], variance: float, changes: Mapping[str, float]) -> str:
     """What was lost by averaging weights."""
-    totals = f"by {quoted(by, ' and ')}, so that totals by these stay" if by else "over all: their sum stays"
+    totals = f"by {quoted(by)}, so that totals by these stay" if by else "over all: their sum stays"
     worst = max(changes, key=lambda each: changes[each], default="")
     others = f"; other means and shares change by up to {changes[worst]:.1%} (`{worst}`)" if worst else ""
     left = f"{variance:.0%} of their variance is left"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from sfumato.core.budget import Budget
 from sfumato.core.measure import Score
 from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
-from sfumato.core.requirement import Requirement
+from sfumato.core.requirement import Requirement, why_unjudged
 from sfumato.data.checks import Violation
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
@@ -39,11 +39,6 @@ class Judgement:
         return self.requirement.met_by(self.score)
 
     @property
-    def is_about_risk(self) -> bool:
-        """Whether a risk is required: what is required of utility alone lets everything out."""
-        return self.requirement.measure.aspect == "risk"
-
-    @property
     def sentence(self) -> str:
         """In which scenario it is met or not, and by what score."""
         return f"{self.scenario}: {self.requirement.verdict(self.score)}"
@@ -61,6 +56,7 @@ class Judgement:
             "requirement": str(self.requirement),
             "scenario": self.scenario,
             "met": self.met,
+            "judges": self.requirement.judges,
             "verdict": self.requirement.verdict(self.score),
             "score": self.score.to_dict(),
         }
@@ -106,19 +102,19 @@ class Part:
     @property
     def is_judged(self) -> bool:
         """Whether anything is required of its risk."""
-        return any(judgement.is_about_risk for judgement in self.judgements)
+        return any(judgement.requirement.judges == "risk" for judgement in self.judgements)
 
     @property
     def at_stake(self) -> str:
         """Who is alone in its keys, where nothing is required of its risk."""
-        utility = [judgement.requirement.short for judgement in self.judgements]
-        only = f"only utility is required ({', '.join(utility)}); " if utility else ""
-        return only + (self.stake.sentence() if self.stake else "no key is known")
+        stake = self.stake.sentence() if self.stake else "no key is known"
+        return why_unjudged((each.requirement for each in self.judgements), stake)
 
     @property
     def met(self) -> bool | None:
-        """Whether every requirement is met; None if there is none, which says nothing of the release."""
-        return all(judgement.met for judgement in self.judgements) if self.judgements else None
+        """Whether every requirement is met; None if none judges its risk: nothing is said of the release."""
+        met = all(judgement.met for judgement in self.judgements)
+        return None if met and not self.is_judged else met
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -145,6 +141,14 @@ class Part:
             "lost": [loss.to_dict() for loss in self.lost],
             "notes": list(self.notes),
         }
+
+
+def tally(judged: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many requirements are met, and of how many that count: of none where no risk is judged."""
+    counted = [each for each in judged if each["judges"] != "nothing"]
+    if all(each["met"] and each["judges"] != "risk" for each in counted):
+        counted = []
+    return {"met": sum(bool(each["met"]) for each in counted), "of": len(counted)}
 
 
 def _tables(release: Release) -> dict[str, Any]:
@@ -197,7 +201,7 @@ class Outcome:
     @property
     def met(self) -> bool:
         """Whether a risk is required of every table, and all that is required is met in every scenario."""
-        return all(part.is_judged and part.met for part in self.parts.values())
+        return all(part.met for part in self.parts.values())
 
     @property
     def unjudged(self) -> list[str]:

@@ -16,7 +16,8 @@ import polars as pl
 from sfumato.core.release import ExactWeights, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import WILDCARD, canonical_text
-from sfumato.data.generalised.untold import known_of, without_naming
+from sfumato.data.generalised.text_forms import Known
+from sfumato.data.generalised.untold import as_read, known_of, without_naming
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
@@ -28,6 +29,7 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import identifiers_left
 from sfumato.releasing.budget_coverage import coverage_of
+from sfumato.releasing.read_back import domains_of
 from sfumato.releasing.safe_weights import average_weights
 
 
@@ -77,11 +79,16 @@ def as_written(output: Output) -> Callable[[Release, Table, Run], Release]:
 def _as_left(
     table: Table, original: Table, dropped: Collection[str], run: Run
 ) -> tuple[Table, dict[str, int]]:
-    """One table without what is dropped, and without values in its sets that few have."""
+    """One table without what is dropped, as it will be read, and without values in its sets that few have."""
     table = table.select([name for name in table.names if name not in dropped])
-    changes = dict[str, int]()
-    for name in table.nodes:
-        table, count = _without_naming(table, name, original, run)
+    changes, domains = dict[str, int](), domains_of(original, run.resources)
+    for name in table.names:
+        if name not in original.schema or not table.is_generalised(name):
+            continue
+        if (known := known_of(original, name, domains.get(name, ()))) is None:
+            continue
+        table = as_read(table, name, original, known.values)
+        table, count = _without_naming(table, name, original, known, run)
         changes |= {f"`{name}` shown without values that few have": count} if count else {}
     return table, changes
 
@@ -98,10 +105,9 @@ def _with_safe_weights(
     return safe, exact, {f"`{name}` averaged over records that look alike": count} if count else {}
 
 
-def _without_naming(table: Table, name: str, original: Table, run: Run) -> tuple[Table, int]:
+def _without_naming(table: Table, name: str, original: Table, known: Known, run: Run) -> tuple[Table, int]:
     """Name no value in a set that few have, unless the values of the column are declared by a hierarchy."""
-    known = known_of(original, name) if name in original.schema else None
-    if known is None or original.schema[name].hierarchy:
+    if name not in table.nodes or original.schema[name].hierarchy:
         return table, 0
     leaves = table.nodes[name].leaves
     declared = (each for each in run.resources.values() if isinstance(each, Hierarchy))

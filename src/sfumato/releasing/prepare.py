@@ -18,6 +18,7 @@ import numpy as np
 
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
+from sfumato.data.guess.columns import guess
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Role, Schema, with_roles
@@ -298,7 +299,7 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release = None if other is None else read_release(table, other, aligned=aligned)
+    release = None if other is None else read_release(table, other, aligned=aligned, resources=resources)
     return Question(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
@@ -495,7 +496,16 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     if request.profile or not plan.risk_demands:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
         plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
-    return Prepared(plan, replace(table, schema=schema), native, profile, path)
+    if not plan.risk_demands:
+        plan = replace(plan, schema=_numbers_renamed(plan.schema or schema, table))
+    return Prepared(plan, replace(table, schema=plan.schema or schema), native, profile, path)
+
+
+def _numbers_renamed(schema: Schema, table: Table) -> Schema:
+    """The schema with pseudonyms for keys that are numbers of someone: no step will change them."""
+    named = {each.column.name for each in guess(table.frame) if each.column.role is Role.IDENTIFIER}
+    keys = [schema[name] for name in schema.with_role(Role.KEY) if name in named]
+    return schema.replace(*(replace(each, pseudonym=each.pseudonym or each.name) for each in keys))
 
 
 def _enough_persons(table: Table) -> bool:

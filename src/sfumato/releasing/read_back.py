@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.data.buckets import Layout
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -22,8 +23,14 @@ from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.trail import part_kept, read_rows, rows_kept
 
 
-def conformed(frame: pl.DataFrame, original: Table, others: Sequence[Column] = ()) -> Table:
-    """Read a released frame as the original's schema says, and ``others`` that it has not."""
+def conformed(
+    frame: pl.DataFrame,
+    original: Table,
+    others: Sequence[Column] = (),
+    *,
+    resources: Mapping[str, Any] | None = None,
+) -> Table:
+    """Read a released frame as the original's schema and hierarchies say, and ``others`` that it has not."""
     known = [name for name in frame.columns if name in original.schema]
     if not known:
         raise ParameterError(
@@ -31,10 +38,23 @@ def conformed(frame: pl.DataFrame, original: Table, others: Sequence[Column] = (
         )
     schema = _as_released(frame, original.schema.select(known))
     schema = replace(schema, columns=(*schema.columns, *others))
-    return conform(frame.select(schema.names), schema, original=original)
+    domains = domains_of(original, resources or {})
+    return conform(frame.select(schema.names), schema, original=original, domains=domains)
 
 
-def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
+def domains_of(original: Table, resources: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The values of columns that are declared by a hierarchy, whether anybody has them or not."""
+    trees = {column.name: resources.get(column.hierarchy) for column in original.schema.columns}
+    return {
+        name: tree.levels.to_series(0).drop_nulls().to_list()
+        for name, tree in trees.items()
+        if isinstance(tree, Hierarchy)
+    }
+
+
+def joined(
+    original: Table, path: Path, kept: Mapping[str, Any], resources: Mapping[str, Any] | None = None
+) -> Release:
     """Make the release of files of which the private trail says how they are joined."""
     tables, files = {}, kept["joined"]["files"]
     for name, said in files.items():
@@ -48,7 +68,7 @@ def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
             Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
         ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
-        tables[name] = conformed(read_frame(place), original, others)
+        tables[name] = conformed(read_frame(place), original, others, resources=resources)
     layout = Layout(
         keys={name: tuple(said["keys"]) for name, said in files.items()},
         bucketed_columns=tuple(tuple(group) for group in kept["joined"]["apart"]),
@@ -58,7 +78,9 @@ def joined(original: Table, path: Path, kept: Mapping[str, Any]) -> Release:
     return Release(tables, Origin.of_rows(read_rows(kept)), layout)
 
 
-def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
+def read_release(
+    original: Table, protected: Any, *, aligned: bool, resources: Mapping[str, Any] | None = None
+) -> Release:
     """Make a release of a protected table that came from elsewhere, read as the original's schema says.
 
     Which record is whose is known if it is ``aligned``, or from the private trail of the file.
@@ -66,12 +88,12 @@ def read_release(original: Table, protected: Any, *, aligned: bool) -> Release:
     path = Path(protected) if isinstance(protected, str | Path) else None
     kept = None if path is None or aligned else part_kept(path, original)
     if path is not None and kept is not None and "joined" in kept:
-        return joined(original, path, kept)
+        return joined(original, path, kept, resources)
     if isinstance(protected, Table):
         table = protected
     else:
         frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
-        table = conformed(frame, original)
+        table = conformed(frame, original, resources=resources)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)
         origin = Origin.synthetic() if synthetic and rows is None else Origin.of_rows(rows)

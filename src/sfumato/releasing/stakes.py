@@ -57,6 +57,7 @@ def stake_of(plan: Plan, original: Table, release: Release | None, run: Run) -> 
 
 def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None, *, fewer: bool) -> Iterator[str]:
     """What must be known of what came of a plan, whatever was required; it may be ``fewer`` records."""
+    yield from plan.vacuous
     if stake is not None and stake.k <= 1:
         yield f"in the release {stake.sentence()}"
     fates = {loss.column: loss.fate for loss in lost}

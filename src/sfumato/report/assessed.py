@@ -19,7 +19,7 @@ from sfumato.risk.individual import cut_at
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
     """Say scores as a page: a table of all, and the pictures of those that have some."""
     rows = [
-        [str(each), finite(found.value), each.better, type(each).summary(), found.status.value, found.reason]
+        [str(each), finite(found.value), each.better, each.description(), found.status.value, found.reason]
         for each in measures
         if (found := scores[str(each)])
     ]

@@ -66,7 +66,7 @@ def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
     risk, utility = (held, ranked_by) if held["aspect"] == "risk" else (ranked_by, held)
     labels = {outcome["key"]: outcome["label"] for outcome in twin["outcomes"]}
     points = [{**p, "label": labels[p["key"]], "order": i} for i, p in enumerate(twin["map"])]
-    reached = [_at_level(o, held["aspect"]) for o in twin["outcomes"] if o["ranked"]]
+    reached = [_at_level(o, held["aspect"]) for o in twin["outcomes"] if o["held"] and o["ranked"]]
     seen = {row["label"] for row in (*points, *reached)}
     methods = [outcome for outcome in twin["outcomes"] if outcome["label"] in seen]
     axes = {

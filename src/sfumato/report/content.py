@@ -20,6 +20,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
+from sfumato.recipes.demand import labelled
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
@@ -28,6 +29,7 @@ from sfumato.report.values import PUBLIC
 from sfumato.report.words import finite, plain, remark, verdict
 from sfumato.study.compare import Outcome, Study, beside_said
 from sfumato.study.frontier import Point, mark_front
+from sfumato.study.losses import losses
 from sfumato.study.spread import Spread
 from sfumato.version import __version__
 
@@ -37,6 +39,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 #: Places at which the lines of a public map are drawn again, so that they do not tell the parameters tried.
 _CURVE_POINTS = 15
+#: Shares of cells are published in steps of this.
+_SHARE_STEP = 0.05
 
 
 def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
@@ -94,27 +98,48 @@ def _coarse(study: Study) -> Study:
     that the release hides, and where most of a small mean is one record's, two digits are too many.
     """
     grain = 1 / max(len(study.original), 1)
-
-    def number(value: float) -> float:
-        return public_digits(value, grain=grain)
-
-    def spread(each: Spread) -> Spread:
-        return replace(each, mean=number(each.mean), deviation=number(each.deviation))
-
-    outcomes = tuple(
-        replace(
-            outcome,
-            level=replace(outcome.level, score=number(outcome.level.score)),
-            held=outcome.held and spread(outcome.held),
-            ranked=outcome.ranked and spread(outcome.ranked),
-            scores={label: spread(each) for label, each in outcome.scores.items()},
-            beside={name: replace(each, value=number(each.value)) for name, each in outcome.beside.items()},
-        )
-        for outcome in study.outcomes
+    outcomes = tuple(_coarse_outcome(outcome, study, grain) for outcome in study.outcomes)
+    shown = {each.step.method.name for each in outcomes if each.held and each.ranked}
+    points = tuple(
+        replace(p, risk=public_digits(p.risk, grain=grain), utility=public_digits(p.utility, grain=grain))
+        for p in study.points
+        if p.method in shown
     )
-    points = tuple(replace(p, risk=number(p.risk), utility=number(p.utility)) for p in study.points)
     target = replace(study.target, value=public_digits(study.target.value, 3))
     return replace(study, outcomes=outcomes, points=points, target=target)
+
+
+def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
+    """The outcome in the digits that may be published; a loss that would tell somebody's value is none."""
+    hides = outcome.example is not None and all(
+        each.hides_each for each in losses(study.original, outcome.example)
+    )
+
+    def number(value: float, measure: Measure) -> float | None:
+        if measure.aspect == "risk":
+            return public_digits(value, grain=grain)
+        return public_loss(measure, value, hides_each=hides, grain=grain)
+
+    def spread(each: Spread | None, measure: Measure) -> Spread | None:
+        if each is None or (mean := number(each.mean, measure)) is None:
+            return None
+        return replace(each, mean=mean, deviation=public_digits(each.deviation, grain=grain))
+
+    held, level = study.target.measure, number(outcome.level.score, study.target.measure)
+    scores = {
+        label: spread(outcome.scores.get(label), demand.measure) for label, demand in labelled(study.demands)
+    }
+    return replace(
+        outcome,
+        level=replace(outcome.level, score=math.nan if level is None else level),
+        held=spread(outcome.held, held),
+        ranked=spread(outcome.ranked, study.ranked_by),
+        scores={label: each for label, each in scores.items() if each is not None},
+        beside={
+            name: replace(each, value=public_digits(each.value, grain=grain))
+            for name, each in outcome.beside.items()
+        },
+    )
 
 
 def public_digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float:
@@ -122,6 +147,19 @@ def public_digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float
     if grain and math.isfinite(value):
         value = round(value / grain) * grain
     return float(f"{value:.{digits}g}")
+
+
+def public_loss(measure: Measure, value: float | None, *, hides_each: bool, grain: float) -> float | None:
+    """A loss as everybody may know it: the one place that says it of a number.
+
+    Shares of cells are in steps of 5 %, as in `Loss.public_sentence`; others in two digits. A mean of how far
+    values went has no end, so that one of them may make it up: it is told where it ``hides_each``.
+    """
+    if value is None or not (hides_each or all(map(math.isfinite, measure.bounds))):
+        return None
+    if measure.family == "cells" and measure.bounds == (0.0, 1.0):
+        return public_digits(max(value, _SHARE_STEP), grain=_SHARE_STEP) if value else value
+    return public_digits(value, grain=grain)
 
 
 def pictured_tables(
@@ -332,7 +370,7 @@ def _entry(described: Component, what: str) -> dict[str, Any]:
         "name": described.name,
         "title": described.title or described.name,
         "what": what,
-        "summary": plain(described.summary()),
+        "summary": plain(described.description()),
         "references": list(described.references),
     }
 

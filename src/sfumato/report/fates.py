@@ -80,10 +80,12 @@ def loss_sentence(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]])
     return f"What was lost: {', '.join(parts)}."
 
 
-def intruder_sentence(scenarios: Sequence[Mapping[str, Any]], *, required: bool) -> str:
+def intruder_sentence(
+    scenarios: Sequence[Mapping[str, Any]], requirements: Sequence[Mapping[str, Any]]
+) -> str:
     """Against whom the release was judged, in one sentence."""
-    if not required:
-        return "Against nobody: nothing was required of it."
+    if all(each["judges"] != "risk" for each in requirements):
+        return "Against nobody: nothing was required of its risk."
     judged = [
         f"{_called(each['name'])} who knows {named_or_counted(each['columns'])}"
         for each in scenarios

@@ -16,6 +16,7 @@ from sfumato.core import registry
 from sfumato.recipes.parts import About
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.folder import TWIN
+from sfumato.releasing.outcome import tally
 from sfumato.releasing.trail import environment
 from sfumato.report import fates
 from sfumato.version import __version__
@@ -129,10 +130,19 @@ def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Where the report tells something, and whether it does."""
     if told.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
-    says = "measured" if key in {"risks", "utility", "series"} else "told"
-    if key == "attacks":
-        says = _tested(told, [each for risks in told[key].values() for each in risks])
-    return {"see": _where(told, key), "says": says}
+    return {
+        "see": _where(told, key),
+        "says": "measured" if key in {"risks", "utility", "series"} else "told",
+    }
+
+
+def _tested(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether attacks were carried out, and why not: in the words of the report."""
+    said = dict.fromkeys((told.get("tests") or {}).values())
+    if not said:
+        return _see(told, "tests")
+    of_each = [f"{threat}: {each}" for threat, each in told["tests"].items()]
+    return {"see": _where(told, "tests"), "says": "; ".join(said if len(said) == 1 else of_each)}
 
 
 def _where(told: Mapping[str, Any], key: str) -> str:
@@ -159,7 +169,7 @@ def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_se
     return {
         "requirements": _judged(told),
         "quantified": _see(told, "risks"),
-        "adversarial_test": {**_see(told, "attacks"), "intruder_test": about["intruder_test"]},
+        "adversarial_test": {**_tested(told), "intruder_test": about["intruder_test"]},
         "mitigation": [{key: step[key] for key in ("method", "title", "columns")} for step in told["steps"]],
         "information_loss": _see(told, "lost"),
         "utility": _see(told, "utility"),
@@ -172,9 +182,7 @@ def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_se
 
 def _judged(told: Mapping[str, Any]) -> dict[str, int]:
     judged = told["requirements"]
-    if isinstance(judged, Mapping):
-        return {"met": judged["met"], "of": judged["of"]}
-    return {"met": sum(bool(each["met"]) for each in judged), "of": len(judged)}
+    return dict(judged) if isinstance(judged, Mapping) else tally(judged)
 
 
 def _governance(
@@ -199,31 +207,20 @@ def _governance(
 
 def _gdpr(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
     """Singling out, linkability and inference, for each recipient."""
-    attacks = told.get("attacks") or {}
+    attacks, tests = told.get("attacks") or {}, told.get("tests") or {}
+    unknown = CONFIDENTIAL if told["public"] else NOT_STATED
     return {
         "legal_basis": about["legal_basis"],
         "purpose": about["purpose"],
         **{
             name.replace(" ", "_"): {
-                "see": _where(told, f"attacks/{name}"),
-                "says": _tested(told, attacks[name]),
+                "see": _where(told, f"attacks/{name}") if attacks.get(name) else None,
+                "says": tests.get(name, unknown),
             }
-            if attacks.get(name)
-            else {"see": None, "says": CONFIDENTIAL if told["public"] else NOT_STATED}
             for name in ("singling out", "linkability", "inference")
         },
         "recipients": [dict(each) for each in told.get("recipients") or ()],
     }
-
-
-def _tested(told: Mapping[str, Any], risks: Sequence[Mapping[str, Any]]) -> str:
-    """Whether risks were measured only, or also by attacks on people and on strangers."""
-    if all(each["value"] is None for each in risks):
-        return "not measured: none has a number"
-    if any(each.get("control") is not None for each in risks):
-        return "measured, and tested by attacks on people and on strangers"
-    why = "nobody sat out" if told.get("control") else "none gave a number"
-    return f"measured, not tested by attacks on people and on strangers: {why}"
 
 
 def _hipaa(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:

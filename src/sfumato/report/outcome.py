@@ -21,14 +21,15 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.run import Run
 from sfumato.data.dominance import hides_each
 from sfumato.data.persons import persons_of
+from sfumato.data.scenario import CONTROL
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.parts import fingerprint, located
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
-from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.outcome import Judgement, Outcome, Part, tally
 from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
 from sfumato.report.class_sizes import class_sizes
-from sfumato.report.content import about_people, pictured_tables, public_digits, suppressed_columns
+from sfumato.report.content import about_people, pictured_tables, public_loss, suppressed_columns
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
@@ -37,14 +38,12 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
-from sfumato.report.words import finite, plain, setting
+from sfumato.report.words import TOLD_BY_FEW, finite, plain, setting
 from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
-#: Shares of cells are published in steps of this.
-_SHARE_STEP = 0.05
 #: What an interval says that holds everything.
 _NOT_KNOWN = "not known"
 #: The status of a number that would tell somebody's value.
@@ -52,7 +51,7 @@ _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
 RELEASE = "release"
 _NO_CONTROL = (
-    "nobody sat out. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
+    "there is no control. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
     "person, follows the recipe on the others and attacks both, so that what is true of everybody is not "
     "taken for disclosure; the release itself is still made of everyone"
 )
@@ -164,9 +163,17 @@ class Told:
             else [each for own in judged for each in own]
         )
         if not public:
-            whole["control"] = next((own["control"] for own in tables.values() if own["control"]), "")
+            whole["tests"] = {threat: _of_each(tables, threat) for threat in THREATS}
         rest = {key: value for own in (*reversed(others), first) for key, value in own.items()}
         return {**rest, **whole}
+
+
+def _of_each(tables: Mapping[str, Any], threat: str) -> str:
+    """Whether a threat was tested, of each table where they differ."""
+    said: dict[str, str] = {name: own["tests"][threat] for name, own in tables.items()}
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return "; ".join(f"{name}: {each}" for name, each in said.items())
 
 
 # The internal form ----------------------------------------------------------------------------------------
@@ -195,7 +202,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
         "not_estimated": _not_estimated([*risks, *utility]),
-        "control": "" if part.plan.control or "control" in part.plan.resources else _NO_CONTROL,
+        "tests": _tests(found),
         "rejected": rejected(tuned, part.plan.recipe),
         "notes": _notes(part, profile),
         "warnings": list(part.warnings),
@@ -209,6 +216,24 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "learnt": learnt(found),
         **_pictures(found, public=False),
     }
+
+
+def _tests(found: Measured) -> dict[str, str]:
+    """Whether each threat was tested by attacks on people and on strangers, and why not; the one answer."""
+    plan = found.part.plan
+    has_control = bool(plan.control) or CONTROL in plan.resources
+    scores = [each for each in found.main.risks.values() if each[0].needs.control]
+    return {threat: _test([e for e in scores if e[0].threat == threat], has_control) for threat in THREATS}
+
+
+def _test(scores: list[tuple[Measure, Score]], has_control: bool) -> str:  # noqa: FBT001
+    if not has_control:
+        return f"not tested: {_NO_CONTROL}"
+    done = [titled(measure) for measure, score in scores if is_number(score)]
+    failed = [f"{titled(measure)}: {score.reason}" for measure, score in scores if not is_number(score)]
+    if not done:
+        return f"not tested: {'; '.join(failed) or 'no attack of this sort was asked for'}"
+    return "; not by ".join([f"tested by {', '.join(done)}", *failed])
 
 
 def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]:
@@ -274,8 +299,8 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     """What everybody may know: all of it stands here."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     persons = persons_of(part.original)
-    utility = [_coarse(*each, persons, grain) for each in found.utilities.values()]
-    met = sum(each.met for each in part.judgements)
+    hides = all(each.hides_each for each in part.lost)
+    utility = [_coarse(*each, persons, hides_each=hides, grain=grain) for each in found.utilities.values()]
     pictures = _pictures(found, public=True)
     lost = [{"column": each.column, "sentence": each.public_sentence()} for each in part.lost]
     return {
@@ -283,7 +308,7 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
         **_shape(part),
         "roles": _roles(part, {each["column"]: each["sentence"] for each in lost}),
         "steps": [_step(each, parameters=False) for each in part.release.provenance],
-        "requirements": {"met": met, "of": len(part.judgements)},
+        "requirements": tally(each.to_dict() for each in part.judgements),
         "attacks": None,
         "recipients": meant_for(profile),
         "lost": lost,
@@ -302,27 +327,23 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
     }
 
 
-def _coarse(measure: Measure, score: Score, persons: Ints, grain: float) -> dict[str, Any]:
+def _coarse(
+    measure: Measure, score: Score, persons: Ints, *, hides_each: bool, grain: float
+) -> dict[str, Any]:
     """A loss in the digits that may be published, and nothing but its number; none that is a few people's.
 
-    Shares of cells are in steps of 5 %, as in `Loss.public_sentence`.
+    ``hides_each`` is what the columns say; a measure that knows the loss of each record is asked itself.
     """
     entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
-
-    def published(value: float | None) -> float | None:
-        if value and is_share:
-            return public_digits(max(value, _SHARE_STEP), grain=_SHARE_STEP)
-        return None if value is None else public_digits(value, grain=grain)
-
     told = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
-    if not is_share and _tells_someone(measure, score, persons):
-        return {**told, "status": _SUPPRESSED, "value": None, "baseline": None}
-    return {
-        **told,
-        "status": entry["status"],
-        "value": published(entry["value"]),
-        "baseline": published(entry["baseline"]),
-    }
+    tells = not is_share and _tells_someone(measure, score, persons)
+    hides = hides_each or score.by_record is not None or not score.value
+    value, baseline = (
+        None if tells else public_loss(measure, entry[key], hides_each=hides, grain=grain)
+        for key in ("value", "baseline")
+    )
+    status = _SUPPRESSED if value is None and entry["value"] is not None else entry["status"]
+    return {**told, "status": status, "value": value, "baseline": baseline}
 
 
 def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
@@ -336,7 +357,7 @@ def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
 def _why_not(entry: Mapping[str, Any]) -> str:
     reasons = {
         "refused": "it does not apply to these columns",
-        _SUPPRESSED: "a few people make up most of it, and it would tell their values",
+        _SUPPRESSED: TOLD_BY_FEW,
     }
     return reasons.get(entry["status"], "it has no number here")
 
@@ -415,7 +436,7 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "status": score.status.value,
         "reason": score.reason,
         "words": score_words(measure, score),
-        "what": plain(measure.summary()),
+        "what": plain(measure.description()),
         "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
         "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
         "model": "models" in measure.places(),

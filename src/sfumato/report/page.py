@@ -148,7 +148,7 @@ def _in_brief(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[
     for name, told in tables.items():
         count, where = told["records"]["released"], f"{name}: " if name else ""
         if not public:
-            said.append(where + intruder_sentence(told["scenarios"], required=bool(told["requirements"])))
+            said.append(where + intruder_sentence(told["scenarios"], told["requirements"]))
         said.append(where + loss_sentence(told["roles"], told["steps"]))
         of = f" of {told['records']['original']:,}" if "original" in told["records"] else ""
         synthetic = ", made anew: they are nobody’s" if told["synthetic"] else ""

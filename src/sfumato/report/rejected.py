@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sfumato.recipes.recipe import Recipe
-from sfumato.report.content import public_digits
+from sfumato.report.content import public_loss
 from sfumato.tuning.tuned import Tuned, describe
 
 
@@ -43,9 +43,9 @@ def rejected(
     ]
     if not public:
         return told
+    # What was turned down was not kept, so nobody can tell whether a few people make up its loss.
     coarse = [
-        {**each, "loss": None if each["loss"] is None else public_digits(each["loss"], grain=grain)}
-        for each in told
+        {**each, "loss": public_loss(measure, each["loss"], hides_each=False, grain=grain)} for each in told
     ]
     return list({(each["recipe"], each["why"]): each for each in reversed(coarse)}.values())[::-1]
 

@@ -92,12 +92,12 @@ def _judged(told: Content) -> Section | None:
         f"{each['records']:,} records break the promise that {each['promise']}."
         for each in told["broken_promises"]
     ]
+    unjudged = (
+        "Nobody can say: nothing was required of its risk. What was measured stands below; a requirement "
+        "such as k >= 3 in the plan makes it a judgement."
+    )
     if not said:
-        words = (
-            "Nobody can say: nothing was required of it. What was measured stands below; a requirement such "
-            "as k >= 3 in the plan makes it a judgement."
-        )
-        return Section("Is it safe enough?", words, notes=notes)
+        return Section("Is it safe enough?", unjudged, notes=notes)
     judged = [{**each, "met": "yes" if each["met"] else "NO"} for each in said]
     knows = " ".join(
         f"“{each['name']}” knows {named_in_row(each['columns'])}."
@@ -105,6 +105,8 @@ def _judged(told: Content) -> Section | None:
         if each["judged"]
     )
     words = f"Each line is a requirement against one intruder, and what the release scores. {knows}"
+    if all(each["judges"] != "risk" for each in said):
+        words = f"{unjudged} {words}"
     columns = {
         "met": "met", "required": "asked", "against": "scenario", "what it scores": "verdict",
         "why this much": "reason",
@@ -200,8 +202,7 @@ def _threat(
     notes = []
     if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
         notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
-    if told["control"]:
-        notes.append(f"Attacks on people and on strangers were not carried out: {told['control']}.")
+    notes.append(f"By attacks on people and on strangers: {told['tests'][threat]}.")
     if not rows:
         words += " Nothing could be measured here."
     shown = drawable(entries)

@@ -80,7 +80,8 @@ class Released:
     @property
     def verdict(self) -> str:
         """What it is safe for, in one sentence."""
-        judged, missed = self.outcome.judgements, self.outcome.unmet
+        judged = [each for each in self.outcome.judgements if each.requirement.can_be_missed]
+        missed, unjudged = self.outcome.unmet, self.outcome.unjudged
         about = f"{self.profile.title}: " if self.profile else ""
         more = f" {self.profile.summary}" if self.profile and self.profile.summary else ""
         is_profile = self.profile is not None and self.profile.thresholds
@@ -88,12 +89,14 @@ class Released:
         count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
         said = f"meets {count} {of}"
         if without := len(self._left_out):
-            said = f"meets {count} {of} that can be asked of it ({without} cannot, see the notes)"
-        if not judged:
-            said = "nothing is required of the records" + ("" if about else ", so nobody has judged it")
-        elif missed:
+            said += f" that can be asked of it ({without} cannot, see the notes)"
+        if missed:
             said = f"misses {missed} of {len(judged)} requirements {of}"
             said += ", which its owner has overridden" if self.decision and self.decision.override else ""
+        elif len(unjudged) == len(self.outcome.parts):
+            said = "nothing is required of its risk" + ("" if about else ", so nobody has judged it")
+        elif unjudged:
+            said += "; of the risk of some tables nothing is required"
         if uncovered := self.outcome.coverage.sentence:
             more += f" {uncovered}."
         return f"{about}{said if about else said[:1].upper() + said[1:]}.{more}"

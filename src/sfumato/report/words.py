@@ -12,6 +12,8 @@ from sfumato.study.level import Reached, Target
 from sfumato.study.spread import Spread
 
 _DIGITS = 4
+#: Why a loss is not public.
+TOLD_BY_FEW = "a few people make up most of it, and it would tell their values"
 _ROLE = re.compile(r":\w+:`([^`]*)`")
 
 
@@ -88,9 +90,11 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     said = []
     if placed:
         label, winner = placed[0]
-        mean = figure(winner.ranked.mean if winner.ranked else None)
         where = f"{'Under' if study.demands else 'At'} {study.aim}"
-        said.append(f"{where}, {label} ranks first, with {ranked_by.title} {mean} ({ranked_by.side()}).")
+        how = f"; its {ranked_by.title} is not told: {TOLD_BY_FEW}"
+        if winner.ranked:
+            how = f", with {ranked_by.title} {figure(winner.ranked.mean)} ({ranked_by.side()})"
+        said.append(f"{where}, {label} ranks first{how}.")
         said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
         said += [study.caution] if study.caution else []
     else:
@@ -117,8 +121,10 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
 
 
 def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool) -> str:
-    if not others or others[0][1].ranked is None or winner.ranked is None:
+    if not others:
         return "It is the only method compared." if alone else "No other method reaches the level."
+    if others[0][1].ranked is None or winner.ranked is None:
+        return f"How far the next, {others[0][0]}, is behind is not told: {TOLD_BY_FEW}."
     label, second = others[0][0], others[0][1].ranked
     if winner.tied_with_next:
         return (

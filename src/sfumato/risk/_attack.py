@@ -41,6 +41,9 @@ FEWEST = 10
 #: Of equal distances the one with less information loss counts; a difference of values always counts more.
 _LOSS = 1e-6
 
+#: Distances that differ by less are equal: sums of the same shares in another order.
+_ROUNDING = 1e-12
+
 #: A control that is found more often than this many standard deviations allow is of another population.
 _STRANGE = 3.29
 
@@ -166,12 +169,13 @@ class AttackMeasure(EstimatedMeasure):
                 "the control is guessed right more often than people in the release, so it is not of the "
                 "same population"
             )
-        worst = max(found, key=lambda name: found[name][0])
+        worst = max(found, key=lambda name: (found[name][0], trials[name].tries))
         low, high = (max(0.0, *(each[end] for each in found.values())) for end in (1, 2))
         value, trial = max(found[worst][0], 0.0), trials[worst]
         said: dict[str, float | int | str] = {"attack": worst} if len(trials) > 1 else {}
         said |= {"rate": trial.rate, "control": trial.other_rate, "baseline": trial.baseline}
         said |= {"queries": trial.tries, "control_queries": trial.other_tries, **(details or {})}
+        said["not_seen"] = self.tells.not_seen
         return Score(
             value=value,
             status=Status.APPROXIMATE,
@@ -332,6 +336,12 @@ class Arena:
         tick = run.ticker(task)
         places, distances = kernels.box_neighbours.nearest(self.points[rows], self.boxes, k=k, tick=tick)
         return np.append(self.order, -1)[places], distances
+
+    def search(self, rows: Ints, distances: Floats, owners: Ints) -> Any:
+        """A search for all that are as near as these distances, however much information they lost."""
+        reach = distances * (1 + _ROUNDING) + self.boxes.extras.max(initial=0.0) + _ROUNDING
+        box_neighbours = kernels.box_neighbours
+        return box_neighbours.Search(self.points[rows], self.boxes, reach, owners[self.order])
 
 
 def order_by_lot(known: Table, released: Table, names: tuple[str, ...], rng: np.random.Generator) -> Ints:

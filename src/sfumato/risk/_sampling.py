@@ -12,7 +12,7 @@ from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes
-from sfumato.data.persons import persons_of
+from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats
@@ -20,6 +20,13 @@ from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
 _ROUNDING = 1e-9
+
+#: Weights whose sum makes the population so many times larger than their mean chance does are noted.
+_UNEQUAL = 2.0
+_WEIGHTS_DIFFER = (
+    "; some weights are so large that their sum would hide the others, so the mean of one over each weight "
+    "is taken for the share that was drawn: check the largest weights"
+)
 
 #: What most estimate; who is unique in the population is so in the sample.
 UNIQUE = "records unique in the population"
@@ -84,13 +91,33 @@ class SampledMeasure(KeyMeasure):
         return score.value
 
     def people(self, evidence: Evidence) -> float:
-        """How many people there are in the population."""
+        """How many people there are in the population; by weights, no more than their mean chance tells."""
         classes = self.classes(weighted(evidence))
-        if self.fraction is not None:
-            return int(classes.persons.sum()) / self.fraction
         if self.population_size is not None:
             return self.population_size * _n_persons(seen_table(evidence)) / n_drawn(evidence)
-        return float(classes.weights.sum())
+        people = int(classes.persons.sum()) / self.share(evidence)
+        return people if self.fraction is not None else min(people, float(classes.weights.sum()))
+
+    def share(self, evidence: Evidence) -> float:
+        """Which share of the population was drawn.
+
+        By weights it is the mean chance to be drawn, of one over each weight: the same as by their sum where
+        all are equal, and no single huge weight can take it to 0 and hide everybody else.
+        """
+        if self.fraction is not None:
+            return self.fraction
+        if self.population_size is not None:
+            return n_drawn(evidence) / self.population_size
+        table = seen_table(weighted(evidence))
+        assert table.weights is not None  # else it was refused
+        return float(best_by_person(persons_of(table), np.minimum(1 / table.weights, 1.0)).mean())
+
+    def weights_note(self, evidence: Evidence) -> str:
+        """That weights differ so much that their sum was not taken; empty where that changes little."""
+        if self.fraction is not None or self.population_size is not None:
+            return ""
+        by_sum = float(self.classes(weighted(evidence)).weights.sum())
+        return _WEIGHTS_DIFFER * (by_sum > _UNEQUAL * self.people(evidence))
 
 
 def n_drawn(evidence: Evidence) -> int:

@@ -95,7 +95,7 @@ class KAnonymity(WorstClassMeasure):
     aliases = ("k",)
     title = "k-anonymity"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     references = ("samarati2001", "sweeney2002")
 
     def sentence(self, value: float) -> str:
@@ -173,6 +173,8 @@ class KMap(KeyMeasure):
     bounds = (0.0, math.inf)
     references = ("elemam2008", "sweeney2002")
 
+    counts = Counting(people=True, compares_kept_relations=True)
+
     population: Resource | None = param(None, "The table of the population.", holds="table")
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -223,7 +225,7 @@ class XYAnonymity(WorstClassMeasure):
     family = "who is alike"
     title = "(X,Y)-anonymity"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     references = ("wang2006",)
     class_values = ClassValues(independent=True, survive_merging=True)
 

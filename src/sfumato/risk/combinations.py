@@ -193,6 +193,11 @@ class LkcPrivacy(SensitiveMeasure):
         0.5, "Highest confidence with which a sensitive value may be told.", gt=0, le=1, symbol="C"
     )
 
+    @property
+    def worst(self) -> float:
+        """No group, where a value is told too surely; a person where none can be."""
+        return 0.0 if self.c < 1 else 1.0
+
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse more subsets than can be gone through."""
         reason = super().refuses(evidence)

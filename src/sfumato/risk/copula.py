@@ -45,8 +45,9 @@ class CopulaRisk(CellMeasure):
     Notes
     -----
     **How to read it.** Give the share of the population that was drawn (``fraction``), or its size; else
-    sampling weights tell. ``by_record`` is the chance of each record; who has a double in the sample is not
-    unique. ``details`` has both expectations (``unique``, ``match``), and ``population_uniques``.
+    sampling weights tell, by the mean of one over them. ``by_record`` is the chance of each record; who has a
+    double in the sample is not unique. ``details`` has both expectations (``unique``, ``match``), and
+    ``population_uniques``.
 
     **Doubt.** An estimate, *approximate*, and no better than the model: that keys go together as normal
     variables do, and that the sample has all values there are: *not-estimable* where more than a tenth of the
@@ -118,7 +119,7 @@ class CopulaRisk(CellMeasure):
         return Score(
             means[self.chance],
             status=Status.APPROXIMATE,
-            reason="estimated by a model of how the keys go together",
+            reason="estimated by a model of how the keys go together" + self.weights_note(evidence),
             by_record=by_original(evidence, of_records(classes, np.where(lacking, 1.0, told)), worst="high"),
             details={
                 "people": people,

@@ -196,6 +196,11 @@ class LDiversity(_Diversity):
         when="kind=recursive",
     )
 
+    @property
+    def worst(self) -> float:
+        """One value; none where the recursive condition may fail for it."""
+        return 0.0 if self.kind == "recursive" and self.c <= 1 else 1.0
+
     def share_failing(self, values: Floats, level: float) -> Floats:
         """All of a class that has too few values; by entropy, which its parts have no more of on average."""
         if self.kind == "recursive" or level <= 1:
@@ -260,6 +265,11 @@ class RecursiveDiversity(_Diversity):
         2, "Values that must be well represented.", ge=1, le=1000, symbol="l"
     )
 
+    @property
+    def worst(self) -> float:
+        """No constant is the worst; for l = 1 it is a share."""
+        return math.inf if self.l > 1 else 1.0
+
     def of_profiles(self, found: Profiles, classes: Classes) -> Floats:  # noqa: ARG002
         """The constant of each class."""
         return recursive_constants(found, self.l)
@@ -304,7 +314,7 @@ class PSensitivity(_Diversity):
     aliases = ("p",)
     title = "p-sensitive k-anonymity"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     references = ("truta2006",)
 
     k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")

@@ -90,8 +90,9 @@ class Inference(AttackMeasure):
     is; 1 that all values are given away. ``control`` is what is known of everybody, ``baseline`` what the
     value of a released record drawn blindly gives; ``by_column`` has each column's.
 
-    **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the wider
-    the interval. Without declared sensitive columns each known one is guessed from the others.
+    **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the
+    wider the interval. Of records equally near one is drawn; what most of them have, a forest learns.
+    Without declared sensitive columns each known one is guessed from the others.
 
     **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
     released cell that says nothing is a wrong guess. Missing
@@ -108,7 +109,10 @@ class Inference(AttackMeasure):
     threat = "inference"
     title = "Inference of sensitive values"
     tells = Tells(
-        places={"report": 22}, record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}"
+        places={"report": 22},
+        record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}",
+        not_seen="It cannot see values of columns that it does not guess, nor what an intruder learns by a "
+        "better model than the nearest record or a forest.",
     )
     references = ("giomi2023", "carvalho2023")
 

@@ -76,7 +76,7 @@ class MInvariance(SensitiveMeasure):
     family = "several releases"
     title = "m-invariance"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     needs = Needs()
     tells = Tells(
         places={"series": 3},

@@ -73,7 +73,7 @@ class KmAnonymity(Measure):
     aspect = "risk"
     threat = "singling out"
     better = "high"
-    bounds = (0.0, np.inf)
+    bounds = (1.0, np.inf)
     kinds = frozenset({Kind.SET})
     needs = Needs(release=False)
     references = ("terrovitis2008",)

@@ -6,13 +6,15 @@ import math
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.errors import quoted
-from sfumato.risk._attack import AttackMeasure, Trial, arena_of, sides_of
+from sfumato.kernels.arrays import Floats, Ints
+from sfumato.risk._attack import AttackMeasure, Sides, Trial, arena_of, sides_of
 
 
 class Linkability(AttackMeasure):
@@ -20,8 +22,9 @@ class Linkability(AttackMeasure):
 
     The intruder knows some columns of a person from one place and others from another, and wants to know that
     they are of one person. In either set of columns they look for the ``k`` nearest released records; one
-    that is among both links the two. With :math:`\tau` the share of people so linked, and :math:`\tau_c` that
-    of strangers,
+    that is among both links the two. Records that are equally near are all candidates: of :math:`c` people
+    who are candidates in both sets the intruder names ``k``, and is credited :math:`\min(1, k / c)`. With
+    :math:`\tau` the share of people so linked, and :math:`\tau_c` that of strangers,
 
     .. math:: R = \frac{\tau - \tau_c}{1 - \tau_c}.
 
@@ -32,10 +35,16 @@ class Linkability(AttackMeasure):
     -----
     **How to read it.** 0 means that people in the release are linked no more often than others; 1 that all
     are. ``baseline`` is what two sets of records drawn blindly give. Without ``first`` and ``second`` the
-    columns are dealt out in turn, those of most values first.
+    columns are dealt out in turn, those of most values first. ``candidates`` says how many released people
+    each set of columns leaves on average, and both together: where these are many, people are alike and the
+    release links nobody, and a low number means that and no more.
+
+    Where nothing is equally near this is the published attack, which draws ``k`` records of those equally
+    near in either set by lot; in categories these are seldom the same ones. It is tried as well (*nearest
+    records*), and the one that does better is the score.
 
     **Doubt.** Estimated from at most ``queries`` people on each side, with an interval of the stated
-    confidence. Of records equally near some are drawn, as an intruder must.
+    confidence.
 
     **Missing.** A missing value is a value of its own; where released cells are generalised, or lack values
     that people have, one that is missing may be any and is as far as a record drawn blindly.
@@ -52,8 +61,9 @@ class Linkability(AttackMeasure):
     title = "Linkability"
     tells = Tells(
         places={"report": 21},
-        record_sentence="its facts in two sets of columns are joined by a released record (1) or not (0): "
-        "{:.0f}",
+        record_sentence="its facts in two sets of columns are joined by the release with a chance of {:.3g}",
+        not_seen="It cannot see an intruder who weighs both sets of columns together, or who links by other "
+        "columns: each set is looked up alone, and only the nearest released records count.",
     )
     references = ("giomi2023", "carvalho2023")
 
@@ -95,23 +105,48 @@ class Linkability(AttackMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look for the nearest in either set, and for a common one."""
         assert evidence.protected is not None  # `refuses` saw to it
-        released, names = evidence.protected, self.columns(evidence)
+        released, names, owners = evidence.protected, self.columns(evidence), owners_of(evidence)
         sides = sides_of(evidence, names, self.queries, run)
-        k, places = min(self.k, len(released)), []
+        k, places, searches = min(self.k, len(released)), [], []
         for number, part in enumerate(self.parts(evidence)):
             # A lot of its own for each set: of records equally near the same ones would be drawn twice.
             order = sides.order[run.rng("lot", number).permutation(len(released))]
             arena = arena_of(sides.known, released, part, order)
-            places.append(arena.nearest(sides.attacked, k=k, run=run, task=self.title)[0])
-        owners = owners_of(evidence)
-        first, second = (owners[each] for each in places)
-        hits = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2)).astype(np.float64)
-        mine, others = sides.best(hits)
-        shares = np.bincount(owners) / len(owners)
-        m = max(round(1 / float(shares @ shares)), k)  # how many owners of as many records each
-        apart = math.comb(m - k, k) / math.comb(m, k)
-        trial = Trial(mine.sum(), len(mine), others.sum(), len(others), 1 - apart)
-        by_record = sides.by_record(hits, len(evidence.original))
-        return self.estimated(
-            {"nearest records": trial}, by_record=by_record, details={"columns": len(names)}
-        )
+            near, far = arena.nearest(sides.attacked, k=k, run=run, task=self.title)
+            places.append(owners[near])
+            searches.append(arena.search(sides.attacked, far[:, -1], owners))
+        drawn = (places[0][:, :, None] == places[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
+        counts = kernels.box_neighbours.count_common(*searches, tick=run.ticker(self.title))
+        common = np.where(counts[:, 2] > 0, np.minimum(k / np.maximum(counts[:, 2], 1), 1.0), 0.0)
+        found = {"common candidates": common}
+        if not np.array_equal(common, drawn):
+            found["nearest records"] = drawn
+        baseline = _blind(owners, k)
+        trials = {how: _trial(sides, hits, baseline) for how, hits in found.items()}
+        by_record = sides.by_record(common, len(evidence.original))
+        said: dict[str, float | int | str] = {
+            "columns": len(names),
+            "candidates": _left(counts[: len(sides.people)]),
+        }
+        return self.estimated(trials, by_record=by_record, details=said)
+
+
+def _trial(sides: Sides, hits: Floats, baseline: float) -> Trial:
+    mine, others = sides.best(hits)
+    return Trial(mine.sum(), len(mine), others.sum(), len(others), baseline)
+
+
+def _blind(owners: Ints, k: int) -> float:
+    """How often two sets of records drawn blindly have a common owner."""
+    shares = np.bincount(owners) / len(owners)
+    m = max(round(1 / float(shares @ shares)), k)  # how many owners of as many records each
+    return 1 - math.comb(m - k, k) / math.comb(m, k)
+
+
+def _left(counts: Ints) -> str:
+    """Say among how many a person is sought: who has many twins in each set is honestly hard to link."""
+    first, second, both = counts.mean(axis=0)
+    return (
+        f"one set of columns leaves {first:,.1f} released people on average, the other {second:,.1f}, and "
+        f"{both:,.1f} of them are in both"
+    )

@@ -43,7 +43,11 @@ class MembershipInference(AttackMeasure):
     name = "membership"
     family = "attacks"
     threat = "inference"
-    tells = Tells(places={"report": 23})
+    tells = Tells(
+        places={"report": 23},
+        not_seen="It cannot see signs of membership other than being near to a released record: a test made "
+        "for the method that was used may tell more.",
+    )
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of, seen_table
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Counting, Score, Status
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -67,6 +67,7 @@ class DeltaPresence(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     references = ("nergiz2007",)
+    counts = Counting(people=True, compares_kept_relations=True)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 
@@ -151,7 +152,7 @@ class PKAngelisation(SensitiveMeasure):
     family = "what is learnt"
     title = "(p,k)-angelisation"
     better = "high"
-    bounds = (0.0, math.inf)
+    bounds = (1.0, math.inf)
     references = ("anjum2018", "tao2009")
 
     bucket: Columns = param(

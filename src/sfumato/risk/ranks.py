@@ -6,6 +6,8 @@ a permutation (the permutation paradigm of Domingo-Ferrer and Muralidhar).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sfumato import kernels
@@ -136,6 +138,11 @@ class RankLinkage(_RankMeasure):
     floor: float = param(
         0.5, "Smallest distance, in ranks, before the logarithm.", gt=0, le=1e6, unit="ranks"
     )
+
+    @property
+    def worst(self) -> float:
+        """Every record at the floor, in one column: in several the logarithm is divided by their number."""
+        return min(math.log(self.floor), 0.0)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest and average the logarithms."""

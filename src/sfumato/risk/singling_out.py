@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,11 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, stacked, suppressed
+from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, drawn_persons, stacked, suppressed
+from sfumato.risk.linkage import deviation
+
+if TYPE_CHECKING:
+    from sfumato.kernels.predicates import SortedRecords
 
 #: Candidates drawn for each query; those that fewest released records meet are asked.
 _CANDIDATES = 3
@@ -32,24 +38,44 @@ _COMMON = 20
 #: Times that the original may be as large as the control: what it would tell of more people is not known.
 _MOST_TIMES = 20.0
 
+#: Half the width of a range, as a share of the distance to the nearest other released person: as wide as it
+#: can be, which bears noise; and narrow, which bears that most people are not in the release.
+_RANGES = {"ranges": 0.5, "narrow ranges": 0.01}
+
+#: Ranges drawn for each released person, of which the widest is asked; of these the surer half.
+_RANGES_DRAWN, _SURER = 5, 2
+
+#: Why there are no more of them.
+_ONE_EACH = "one claim for each released person, and of these the surer half"
+
+#: Claims that values of some columns alone must have, or half as many as people: of fewer the interval would
+#: hide what the others tell.
+_FEWEST_ALONE = 30
+
+#: Forms that ask of one sort of columns alone.
+_CATEGORIES, _NUMBERS = " of categories", " of numbers"
+
 #: Below all numbers, and above what stands for a missing one.
 _LEAST, _MOST = np.finfo(np.float64).min, np.finfo(np.float64).max
 
 
-class Crowd(NamedTuple):
-    """Records and whose they are, those of one person side by side."""
+class Cells(NamedTuple):
+    """The released cells, from where to where each is; which columns have an order, and the unit of each."""
 
-    columns: Floats  # [d, n]
-    persons: Ints  # [n]
+    lows: Floats  # [d, m]
+    highs: Floats
+    ordered: Flags  # [d]
 
-    @classmethod
-    def of(cls, columns: Floats, persons: Ints) -> Crowd:
-        """Put them so."""
-        order = np.argsort(persons, kind="stable")
-        return cls(columns[:, order], persons[order])
-
-    def __len__(self) -> int:
-        return 1 + int((np.diff(self.persons) != 0).sum())
+    @property
+    def units(self) -> Floats:
+        """The standard deviation of each column that has an order; 0 where values are equal or not."""
+        with np.errstate(invalid="ignore"):
+            middles = self.lows / 2 + self.highs / 2
+        middles = np.where(np.isfinite(middles), middles, np.nan)
+        return np.array([
+            float(is_ordered) * (deviation(each) or 1.0)
+            for each, is_ordered in zip(middles, self.ordered, strict=True)
+        ])  # fmt: skip
 
 
 class Predicates(NamedTuple):
@@ -76,23 +102,57 @@ class Predicates(NamedTuple):
         first = place[is_new]
         return self.take(first[rng.permutation(len(first))])
 
-    def counted(self, among: Crowd, *, most: int, run: Run, task: str) -> Ints:
+    def widened(self, by: Floats) -> Predicates:
+        """The same from so much below to so much above; what is missing stays missing."""
+        gone = np.isneginf(self.highs)
+        with np.errstate(over="ignore"):
+            low, high = self.lows - np.where(gone, 0.0, by), self.highs + np.where(gone, 0.0, by)
+        low, high = np.maximum(low, _LEAST), np.minimum(high, _MOST)
+        return Predicates(self.asked, np.where(gone, self.lows, low), np.where(gone, self.highs, high))
+
+    def counted(self, among: SortedRecords, *, most: int, run: Run, task: str) -> Ints:
         """How many people meet each."""
-        counts: Ints = kernels.predicates.count_matches(
-            among.columns, *self, groups=among.persons, most=most, tick=run.ticker(task)
-        )
+        counts: Ints = kernels.predicates.count_matches(*self, among, most=most, tick=run.ticker(task))
         return counts
+
+
+class Source(NamedTuple):
+    """What conditions are drawn from: which columns and records, how many columns, on which as limits."""
+
+    cells: Cells
+    columns: Ints
+    rows: Ints
+    halved: Flags
+    depths: tuple[int, int]  # the least and the largest number of columns in a condition
+
+    def drawn(self, size: int, run: Run) -> Predicates:
+        """Conditions on values of records by lot, on columns by lot."""
+        rng, (lows, highs, _) = run.rng("conditions"), self.cells
+        least, depth = (min(each, len(self.columns)) for each in self.depths)
+        asked = self.columns[np.argsort(rng.random((size, len(self.columns))), axis=1)[:, :depth]]
+        lot = rng.permutation(max(size, len(self.rows)))[:size] % len(self.rows)  # all before any again
+        taken = np.broadcast_to(self.rows[lot][:, None], asked.shape)
+        low, high = lows[asked, taken], highs[asked, taken]
+        middles = np.array([_median(*each) for each in zip(lows, highs, strict=True)])
+        halves = self.halved[asked] & np.isfinite(low) & np.isfinite(high)
+        left = halves & (high <= middles[asked])
+        low, high = np.where(left, _LEAST, low), np.where(halves & ~left, _MOST, high)
+        width = rng.integers(least, depth + 1, size=size)
+        silent = np.isneginf(low) & np.isposinf(high)
+        out = (np.arange(depth) >= width[:, None]) | silent
+        made = Predicates(np.where(out, -1, asked), low, high)
+        return made.take(np.flatnonzero(~out.all(axis=1))).distinct(run.rng("order"))
 
 
 class SinglingOut(AttackMeasure):
     r"""Share of conditions taken from a release that single out one person, beyond what chance does.
 
     The intruder takes values of a released record in one or several columns and claims that exactly one
-    person is so. Two forms are tried: that all these values are the same (*values*), and that numbers, dates
-    and ranks are at least as large or at most as large (*limits*), which bears noise. They ask what one
-    released record meets, or as few as there are. The claim is right if exactly one person of the original
-    meets it. A condition may isolate somebody by chance: :math:`\tau_c` is how often exactly one of as many
-    strangers meets it, and
+    person is so. Three forms are tried: that all these values are the same (*values*); that numbers, dates
+    and ranks are at least as large or at most as large (*limits*); and that they lie round the released ones
+    (*ranges*), which bears noise. Values and limits ask what one released record meets, or as few as there
+    are. The claim is right if exactly one person of the original meets it. A condition may isolate somebody
+    by chance: :math:`\tau_c` is how often exactly one of as many strangers meets it, and
 
     .. math:: R = \frac{\tau - \tau_c}{1 - \tau_c}.
 
@@ -100,6 +160,14 @@ class SinglingOut(AttackMeasure):
     -----
     **How to read it.** 0 means that the release isolates nobody better than chance; 1 that every claim is
     right. ``baseline`` is what conditions on values drawn from the domain give, without the release.
+
+    Values and limits are the published attack. Ranges are added to it, as a value that was changed by 0.01 %
+    is no longer the same, though anybody would recognise it: each released person gets the widest range of
+    several that no other released person comes near, from half of the way to the nearest other (in standard
+    deviations, the farthest column) below to as much above; the surer half of these claims is made. *Narrow
+    ranges* are a fiftieth as wide, for samples, where people lie between who are not in the release. Of mixed
+    columns the sorts are asked alone, too, and of more columns than ``depth`` all together. The form that
+    does best is the score.
 
     Of few categories there are few such conditions: ``fewer_queries`` in the details says why fewer than
     ``queries`` were asked. Commoner ones would be weaker claims, and are not.
@@ -120,11 +188,16 @@ class SinglingOut(AttackMeasure):
     name = "singling-out"
     family = "attacks"
     threat = "singling out"
-    tells = Tells(places={"report": 20})
+    tells = Tells(
+        places={"report": 20},
+        not_seen="It cannot see who is singled out by a condition that it does not ask: on more columns than "
+        "its depth but not on all, on those numbers alone that were changed least, or on columns that the "
+        "intruder is not said to know.",
+    )
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 
-    depth: int = param(3, "Largest number of columns in a condition.", ge=1, le=20)
+    depth: int = param(3, "Largest number of columns in a condition, beside those on all.", ge=1, le=20)
 
     def undefined(self, evidence: Evidence) -> str | None:
         """Say where the control is too small to tell of as many people as the original has."""
@@ -141,85 +214,131 @@ class SinglingOut(AttackMeasure):
         assert evidence.control is not None
         names, n = self.columns(evidence), len(evidence.original)
         known = stacked(evidence.original, evidence.control, names)
-        values, lows, highs, ordered = _cells(known, evidence.protected, names)
-        order = np.lexsort((*lows, *highs))  # by what they hold: the order of the file decides nothing
-        lows, highs = lows[:, order], highs[:, order]
-        released = Crowd.of(lows, owners_of(evidence)[order])
-        mine = Crowd.of(values[:, :n], persons_of(evidence.original))
-        others = Crowd.of(values[:, n:], persons_of(evidence.control))
-        trials, pools = {}, {}
-        for form, halves in (("values", np.zeros_like(ordered)), ("limits", ordered)):
-            if form == "limits" and not ordered.any():
-                continue
-            here = run.at(form)
-            found, pools[form] = self._rarest((lows, highs, halves), released, len(mine), here)
+        values, cells = _cells(known, evidence.protected, names)
+        order = np.lexsort((*cells.lows, *cells.highs))  # the order of the file decides nothing
+        cells = Cells(cells.lows[:, order], cells.highs[:, order], cells.ordered)
+        of = kernels.predicates.SortedRecords.of
+        mine = of(values[:, :n], values[:, :n], persons_of(evidence.original))
+        others = of(values[:, n:], values[:, n:], persons_of(evidence.control))
+        sizes = (mine.n_groups, others.n_groups)
+        trials, drawn_from = dict[str, Trial](), dict[str, str]()
+        claims = self._claims(cells, owners_of(evidence)[order], mine.n_groups, run)
+        for form, found, halved, drawn_from[form] in claims:
             if len(found.asked) >= FEWEST:
-                blind = self._blind(mine.columns, found, halves, here)
+                blind = _blind(mine.starts, found, (halved, cells.ordered), run.at(form))
                 hits, guessed = (
                     each.counted(mine, most=2, run=run, task=self.title) == 1 for each in (found, blind)
                 )
                 met = found.counted(others, most=len(known), run=run, task=self.title)
-                trials[form] = _against_strangers(hits, met, len(mine), len(others), float(guessed.mean()))
+                trials[form] = _against_strangers(hits, met, sizes, float(guessed.mean()))
         if not trials:
             return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
         score = self.estimated(trials, details={"columns": len(names)})
-        pool = pools[str(score.details.get("attack", next(iter(trials))))]
-        return replace(score, details={**score.details, **self._fewer(score, pool, len(mine))})
+        asked, best = score.details.get("queries", 0), str(score.details.get("attack", next(iter(trials))))
+        if math.isnan(score.value) or int(asked) >= self.queries:
+            return score
+        why = "no more claims than people of the original" if int(asked) >= sizes[0] else drawn_from[best]
+        return replace(score, details={**score.details, "fewer_queries": why})
 
-    def _fewer(self, score: Score, pool: int, n: int) -> dict[str, str]:
-        """Why fewer conditions were asked than wanted, if they were."""
-        asked = int(score.details.get("queries", self.queries))
-        if asked >= self.queries:
-            return {}
-        drawn = f"only these are met by fewest released people, of {pool:,} different conditions drawn"
-        return {"fewer_queries": "no more claims than people of the original" if asked >= n else drawn}
+    def _claims(
+        self, cells: Cells, owners: Ints, n: int, run: Run
+    ) -> Iterator[tuple[str, Predicates, Flags, str]]:
+        """Each form: its name, its conditions, the columns on which they are limits, why they are no more."""
+        nowhere, pools = np.zeros_like(cells.ordered), self._pools(cells.ordered)
+        rows = np.arange(cells.lows.shape[1])
+        released = kernels.predicates.SortedRecords.of(cells.lows, cells.highs, owners)
+        forms = {
+            f"values{suffix}": Source(cells, columns, rows, nowhere, depths)
+            for suffix, (columns, depths) in pools.items()
+            if suffix != _NUMBERS
+        }
+        if cells.ordered.any():
+            forms["limits"] = Source(cells, pools[""][0], rows, cells.ordered, (1, self.depth))
+        for form, source in forms.items():
+            found, halved, why = self._rarest(source, released, n, run.at(form))
+            if form in {"values", "limits"} or len(found.asked) >= min(_FEWEST_ALONE, n // 2):
+                yield form, found, halved, why
+        for suffix, (columns, depths) in pools.items():
+            if not cells.ordered[columns].any():
+                continue
+            here = run.at(f"ranges{suffix}")
+            rows = drawn_persons(owners, _SURER * min(self.queries, n), here.rng("people"))
+            found, room = self._roomiest(Source(cells, columns, rows, nowhere, depths), released, n, here)
+            for form, share in _RANGES.items():
+                yield form + suffix, found.widened(share * room), nowhere, _ONE_EACH
+
+    def _pools(self, ordered: Flags) -> dict[str, tuple[Ints, tuple[int, int]]]:
+        """Of which columns conditions are made, and on how many of them; those of all come first.
+
+        Where some have an order and some not, each sort is also asked alone: if one was changed much more
+        than the other, conditions on both would hide what the other tells. And where there are more columns
+        than ``depth``, conditions on all: many may be alike in few columns and nobody in all.
+        """
+        every = np.arange(len(ordered))
+        pools = {"": (every, (1, self.depth))}
+        if ordered.any() and not ordered.all():
+            pools[_CATEGORIES] = (np.flatnonzero(~ordered), (1, self.depth))
+            pools[_NUMBERS] = (np.flatnonzero(ordered), (1, self.depth))
+        if len(every) > self.depth:
+            pools[" of all columns"] = (every, (len(every), len(every)))
+        return pools
 
     def _rarest(
-        self, cells: tuple[Floats, Floats, Flags], released: Crowd, n: int, run: Run
-    ) -> tuple[Predicates, int]:
-        """What fewest of the released people meet, one unless the release hides everybody; of how many.
+        self, source: Source, released: SortedRecords, n: int, run: Run
+    ) -> tuple[Predicates, Flags, str]:
+        """What fewest of the released people meet, one unless the release hides everybody; and why no more.
 
         No more claims than people: they would look surer than they are.
         """
         wanted, size = min(self.queries, n), _CANDIDATES * self.queries
         for each in (size, max(size, min(_MORE * size, _MOST_CANDIDATES))):
-            drawn = self._drawn(*cells, each, run).distinct(run.rng("order"))
+            drawn = source.drawn(each, run)
             rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
             order = np.argsort(rare, kind="stable")
             rarest = order[rare[order] == rare.min(initial=_COMMON)]
             if len(rarest) >= wanted:
                 break
-        return drawn.take((rarest if len(rarest) >= FEWEST else order[:FEWEST])[:wanted]), len(order)
+        chosen = (rarest if len(rarest) >= FEWEST else order[:FEWEST])[:wanted]
+        why = f"only these are met by fewest released people, of {len(order):,} different conditions drawn"
+        return drawn.take(chosen), source.halved, why
 
-    def _drawn(self, lows: Floats, highs: Floats, halved: Flags, size: int, run: Run) -> Predicates:
-        """Conditions on values of released records, on columns by lot; on those ``halved`` to be beyond."""
-        (d, m), rng = lows.shape, run.rng("conditions")
-        depth = min(self.depth, d)
-        asked = np.argsort(rng.random((size, d)), axis=1)[:, :depth]
-        rows = np.broadcast_to(rng.integers(m, size=size)[:, None], asked.shape)
-        low, high = lows[asked, rows], highs[asked, rows]
-        middles = np.array([_median(lows[c], highs[c]) for c in range(d)])
-        halves = halved[asked] & np.isfinite(low) & np.isfinite(high)
-        left = halves & (high <= middles[asked])
-        low, high = np.where(left, _LEAST, low), np.where(halves & ~left, _MOST, high)
-        width = rng.integers(1, depth + 1, size=size)
-        silent = np.isneginf(low) & np.isposinf(high)
-        out = (np.arange(depth) >= width[:, None]) | silent
-        made = Predicates(np.where(out, -1, asked), low, high)
-        return made.take(np.flatnonzero(~out.all(axis=1)))
+    def _roomiest(
+        self, source: Source, released: SortedRecords, n: int, run: Run
+    ) -> tuple[Predicates, Floats]:
+        """For each released person the condition that is farthest from all others; the surer half of them.
 
-    def _blind(self, values: Floats, found: Predicates, halved: Flags, run: Run) -> Predicates:
-        """Conditions on the same columns, on values that are drawn from all there are, each alike."""
-        rng, low, high = run.rng("blind"), found.lows.copy(), found.highs.copy()
-        for column in range(len(values)):
-            here = found.asked == column
-            domain = np.unique(values[column])
-            domain = domain[np.isfinite(domain)] if np.isfinite(domain).any() else domain
-            drawn = domain[rng.integers(len(domain), size=int(here.sum()))]
-            left = rng.random(len(drawn)) < 0.5  # noqa: PLR2004  — at most or at least
-            low[here] = np.where(halved[column] & left, _LEAST, drawn)
-            high[here] = np.where(halved[column] & ~left, _MOST, drawn)
-        return Predicates(found.asked, low, high)
+        With each comes, by column, how far that is.
+        """
+        drawn, units = source.drawn(_RANGES_DRAWN * len(source.rows), run), source.cells.units
+        with np.errstate(divide="ignore"):
+            per_unit = 1 / units
+        away, person = kernels.predicates.find_isolation(
+            *drawn, released, per_unit=per_unit, tick=run.ticker(self.title)
+        )
+        far = np.argsort(-away, kind="stable")
+        first = np.sort(np.unique(person[far], return_index=True)[1])  # the widest of each, the widest first
+        surer = far[first[: max(len(first) // _SURER, FEWEST)]][: min(self.queries, n)]
+        surer = surer[away[surer] > 0]
+        unit = np.append(units, 0.0)[drawn.asked[surer]]
+        room = np.where(unit > 0, away[surer][:, None], 0.0) * unit
+        return drawn.take(surer), room
+
+
+def _blind(values: Floats, found: Predicates, sorts: tuple[Flags, Flags], run: Run) -> Predicates:
+    """Conditions on the same columns, as wide, on values that are drawn from all there are, each alike."""
+    rng, low, high = run.rng("blind"), found.lows.copy(), found.highs.copy()
+    for column, (halved, is_ordered) in enumerate(zip(*sorts, strict=True)):
+        here = found.asked == column
+        domain = np.unique(values[column])
+        domain = domain[np.isfinite(domain)] if np.isfinite(domain).any() else domain
+        drawn = domain[rng.integers(len(domain), size=int(here.sum()))]
+        left = rng.random(len(drawn)) < 0.5  # noqa: PLR2004  — at most or at least
+        with np.errstate(invalid="ignore"):
+            half = high[here] / 2 - low[here] / 2 if is_ordered and not halved else np.zeros(len(drawn))
+        half = np.where(np.isfinite(drawn) & (half > 0), half, 0.0)
+        low[here] = np.where(halved & left, _LEAST, drawn - half)
+        high[here] = np.where(halved & ~left, _MOST, drawn + half)
+    return Predicates(found.asked, low, high)
 
 
 def _median(lows: Floats, highs: Floats) -> float:
@@ -227,8 +346,8 @@ def _median(lows: Floats, highs: Floats) -> float:
     return float(np.median(lows[there] / 2 + highs[there] / 2)) if there.any() else 0.0
 
 
-def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Floats, Floats, Floats, Flags]:
-    """The known values of each column (missing: −∞), both ends of the released cells, and what is ordered.
+def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Floats, Cells]:
+    """The known values of each column (missing: −∞), and the released cells.
 
     A cell that says nothing is open at both ends; one that is missing as a value of its own is −∞ at both.
     """
@@ -237,18 +356,20 @@ def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Float
     for name, is_ordered in zip(names, ordered, strict=True):
         own, cover = cover_of(known, released, name, nested=not is_ordered)
         values.append(np.where(np.isnan(own), -np.inf, own))
-        lows.append(np.where(cover.missing, -np.inf, cover.lows))
+        open_below = np.isneginf(cover.lows) & np.isfinite(cover.highs)  # and not missing, which is −∞
+        lows.append(np.where(cover.missing, -np.inf, np.where(open_below, _LEAST, cover.lows)))
         highs.append(np.where(cover.missing, np.where(suppressed(own, cover), np.inf, -np.inf), cover.highs))
-    return np.array(values), np.array(lows), np.array(highs), ordered
+    return np.array(values), Cells(np.array(lows), np.array(highs), ordered)
 
 
-def _against_strangers(hits: Flags, met: Ints, n: int, n_control: int, guessed: float) -> Trial:
+def _against_strangers(hits: Flags, met: Ints, sizes: tuple[int, int], guessed: float) -> Trial:
     """How often exactly one person meets a condition, and would of as many strangers.
 
     Of a larger control as many are drawn, in expectation. To a smaller one the model is fitted.
     """
     from scipy.stats import hypergeom
 
+    n, n_control = sizes
     tries, strangers = len(met), min(len(met), n_control)  # no more claims than people
     if n <= n_control:
         expected = min(float(hypergeom.pmf(1, n_control, met, n).mean()), 1.0)

@@ -17,12 +17,11 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.text_forms import to_text
-from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.risk._key_measures import Facts, KeyMeasure, by_original, counted_in, of_records
-from sfumato.risk._sampling import SampledMeasure, weighted
+from sfumato.risk._sampling import SampledMeasure
 from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_many
 
 Scale = Literal["elliot", "ihsn"]
@@ -43,13 +42,6 @@ _TOO_MANY = "more minimal uniques of few keys were found than can be kept: ask f
 _MOST_VALUES = 10
 
 _ESTIMATED = "the people behind unique records are estimated"
-
-#: Weights whose sum makes the sampling fraction so many times smaller than their mean chance does are noted.
-_UNEQUAL = 2.0
-_WEIGHTS_DIFFER = (
-    "; some weights are so large that their sum would hide the others, so the mean of one over each weight "
-    "is taken for the share that was drawn: check the largest weights"
-)
 
 
 def _elliot(size: int, n_keys: int, dimension: int) -> float:
@@ -361,8 +353,7 @@ class DisSuda(SampledMeasure, Suda):
             return Score.not_estimable(_TOO_MANY)
         scores, shares, details = found
         classes = self.classes(evidence)
-        by_sum = int(classes.persons.sum()) / self.people(evidence)
-        fraction = max(by_sum, self._mean_chance(evidence))
+        fraction = int(classes.persons.sum()) / self.people(evidence)
         theta, alone = _dis(classes, fraction), classes.persons == 1
         chances = np.zeros(len(classes))
         if alone.any():
@@ -370,7 +361,7 @@ class DisSuda(SampledMeasure, Suda):
         return Score(
             value=float(chances.max()),
             status=Status.APPROXIMATE if alone.any() else Status.OK,
-            reason=_ESTIMATED + _WEIGHTS_DIFFER * (fraction > _UNEQUAL * by_sum) if alone.any() else "",
+            reason=_ESTIMATED + self.weights_note(evidence) if alone.any() else "",
             **shares,
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={**details, "dis": theta, "fraction": fraction, "unique": int(alone.sum())},
@@ -389,13 +380,6 @@ class DisSuda(SampledMeasure, Suda):
     def estimated(self, score: Score) -> float:
         """The chance of the file as a whole; the score is that of the worst record."""
         return float(score.details.get("dis", score.value))
-
-    def _mean_chance(self, evidence: Evidence) -> float:
-        """The mean chance of a person to be drawn, by the weights; 0 where these do not tell."""
-        table = seen_table(weighted(evidence))
-        if table.weights is None or self.fraction is not None or self.population_size is not None:
-            return 0.0
-        return float(best_by_person(persons_of(table), np.minimum(1 / table.weights, 1.0)).mean())
 
     def _chances(self, scores: Floats, theta: float, n_keys: int) -> Floats:
         """The chance of each unique class, whose score is given."""

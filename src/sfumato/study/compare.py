@@ -292,7 +292,11 @@ class _Comparison:
     ) -> None:
         if (target is None) == (not demands):
             raise ParameterError("a comparison must have a level or requirements, got: both or neither")
-        shown = min(demands, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
+        weighed = [each for each in demands if each.requirement.can_be_missed]
+        if demands and not weighed:
+            got = "; ".join(dict.fromkeys(each.requirement.vacuity for each in demands))
+            raise ParameterError(f"a comparison must require something that can be missed, got: {got}")
+        shown = min(weighed, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
         self.target = target or Target(shown.measure, shown.requirement.level)  # type: ignore[union-attr]
         if self.target.measure.aspect == ranked_by.aspect:
             raise ParameterError(

@@ -32,7 +32,8 @@ class PublicSizes:
     ``changed_cells`` is how many cells changed, told only where they are few. Values moved by ``move``: the
     mean of the changes where it hides each (``is_mean``), else the median over people, of at least ten; None
     where there are fewer. ``width`` is that of the typical range as the release shows it, None where that has
-    an open end: ended where the original ends, it would tell the largest or smallest value.
+    an open end: ended where the original ends, it would tell the largest or smallest value. Of a column that
+    was left out or made anew ``is_mean`` is whether the mean distance from the middle hides each.
     """
 
     changed_cells: int = 0
@@ -73,6 +74,14 @@ class Loss:
         if self.size is not None:
             return "groups"
         return "changed" if self.changed else "suppressed"
+
+    @property
+    def hides_each(self) -> bool:
+        """Whether a public mean of how far its values went gives nobody's value away."""
+        if self.fate in {"left out", "made anew"}:
+            return self.public_sizes.is_mean
+        is_open = self.width is not None and self.public_sizes.width is None
+        return not is_open and (self.moved is None or self.public_sizes.is_mean)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
@@ -159,7 +168,8 @@ def _loss(name: str, original: Table, beside: Table | None, released: Table) -> 
     role = column.role.value if column.role else ""
     if name not in released.names or column.pseudonym or beside is None:
         there: Fate = "renamed" if column.pseudonym else "made anew"
-        return Loss(name, role, there if name in released.names else "left out")
+        sizes = PublicSizes(is_mean=_hides_extremes(original, name))
+        return Loss(name, role, there if name in released.names else "left out", public_sizes=sizes)
     if column.kind is Kind.SET:
         differs = (beside.frame[name] != released.frame[name]).fill_null(value=True)
         share = float(differs.mean() or 0.0)  # type: ignore[arg-type]
@@ -226,6 +236,16 @@ def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:
     own = np.unique(persons, return_inverse=True)[1]
     means = np.bincount(own, weights=far) / np.maximum(np.bincount(own), 1)
     return (float(np.median(means)) if len(means) >= ENOUGH else None), False
+
+
+def _hides_extremes(original: Table, name: str) -> bool:
+    """Whether nobody's distance from the middle of a column of numbers follows from the mean of all."""
+    if original.schema[name].kind is not Kind.CONTINUOUS or original.is_generalised(name):
+        return True
+    values = original.numbers(name)
+    there = np.isfinite(values)
+    far = np.abs(values[there] - np.median(values[there])) if there.any() else values[there]
+    return not far.any() or hides_each(far, persons_of(original)[there])
 
 
 def _days(original: Table, released: Table, name: str) -> float:

@@ -129,7 +129,7 @@ def _scan(search: _Search, values: Sequence[float]) -> float | None:
     """The mildest setting that does, before or at the first of the grid that does; None if none is seen."""
     for place, value in enumerate(values):
         if search.hurry():
-            return None
+            return next((each for each in values if each in search.seen and search.lasts(each)), None)
         if search.meets(value):
             found = _settled(search, values[place - 1] if place else None, value)
             if found is not None:

@@ -66,7 +66,7 @@ def check_declares_direction(cls: type[Measure]) -> None:
 
 
 def check_within_bounds(cls: type[Measure]) -> None:
-    """A score lies within the declared bounds, and a number that is none says so."""
+    """A score lies within the declared bounds, none is worse than the worst, and no number says so."""
     for kind in Kind:
         for _, table in [("usual", table_of(kind)), *hard_tables(kind)]:
             try:
@@ -75,6 +75,7 @@ def check_within_bounds(cls: type[Measure]) -> None:
                 continue
             if score.status in {Status.OK, Status.APPROXIMATE}:
                 assert cls.bounds[0] <= score.value <= cls.bounds[1]
+                assert not cls().is_better(cls().worst, score.value)
             else:
                 assert np.isnan(score.value)
                 assert score.reason

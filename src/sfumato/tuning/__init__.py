@@ -16,6 +16,7 @@ import polars as pl
 from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
+from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import UNIT_ROLES, Role
@@ -40,6 +41,8 @@ from sfumato.version import __version__
 
 #: Records that tell whether a demand looks at the sensitive columns.
 _RECORDS_LOOKED_AT = 2000
+#: The way on where nothing is required.
+_REQUIRE = "require something, such as `dbrl <= 0.05`, or name a release profile"
 
 
 def tune(
@@ -87,11 +90,13 @@ def tune(
     clock
         Where the seconds of the budget are read.
     """
-    if not demands or not utilities:
+    asked = [demand.requirement for demand in demands]
+    judging = sum(each.judges == "risk" for each in asked)
+    if not judging or not utilities:
         raise ParameterError(
-            "a search must have a requirement to meet and a utility to lose least by, got: "
-            f"{len(demands)} and {len(utilities)}",
-            hint="require something, such as `dbrl <= 0.05`, or name a release profile",
+            "a search must have a requirement on risk to meet and a utility to lose least by, got: "
+            f"{judging} and {len(utilities)}",
+            hint=why_unjudged(() if judging else asked, _REQUIRE),
         )
     judge, budget = Judge(tuple(demands), tuple(utilities)), budget or Budget()
     watch = Watch(math.inf if budget.minutes is None else 60 * budget.minutes, clock)
@@ -104,7 +109,7 @@ def tune(
     space = derive(
         companions.as_keys(table),
         scope or Scope(),
-        requirements=[demand.requirement for demand in demands],
+        requirements=asked,
         resources=run.resources,
         sensitive=bool(companions.amounts) or looks_at_sensitive(replace(case, table=table), demands, run),
     )

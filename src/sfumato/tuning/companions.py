@@ -43,6 +43,22 @@ class Companions:
         amounts = [name for name in sensitive if schema[name].kind in ORDERED]
         return cls(tuple(name for name in kept if name not in sensitive), tuple(amounts))
 
+    def also_joining_in(self, whole: Table, release: Release) -> Companions:
+        """The same with the amounts that join records beside what a release still says of their keys."""
+        rows = release.source_rows
+        if rows is None or not release.plain:
+            return self
+        released = release.reading()
+        units = released_units(whole, rows)
+        apart = {name: own for name, own in units.items() if name not in released.schema}
+        joining = {name for each in regroupings(released, apart) for name in each.columns}
+        amounts = [
+            column.name
+            for column in released.schema.columns
+            if column.role is Role.SENSITIVE and column.kind in ORDERED and column.name in joining
+        ]
+        return replace(self, amounts=tuple(dict.fromkeys((*self.amounts, *amounts))))
+
     def as_keys(self, table: Table) -> Table:
         """The table whose columns to be protected are keys, as a search of steps sees it."""
         columns = [replace(table.schema[name], role=Role.KEY) for name in self.keys]

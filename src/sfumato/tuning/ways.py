@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from sfumato.core.run import Run
 from sfumato.data.schema import UNIT_ROLES
 from sfumato.data.table import Table
-from sfumato.errors import MissingDependencyError, UnreachableError
+from sfumato.errors import MissingDependencyError, SfumatoError, UnreachableError
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.recipes.starter import safe_step
 from sfumato.study.evaluate import After, Case
 from sfumato.study.losses import named
@@ -45,13 +46,30 @@ def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, 
         step = safe_step(left, plan.demands, companions.keys)
         if step is None:
             continue
-        for further in companions.further_steps(len(table)):
-            after = followed_by(further, finish(made.output))
-            case = Case(table, resources=run.resources, control=plan.control, after=after)
-            end = weakest(step, case, plan.demands, run, repeats=1)
-            if end.met:
-                return replace(made, recipe=Recipe((end.step, *further))), True
+        found = _weakest(made, step, companions, table, run=run, finish=finish)
+        more = companions
+        if found is None:
+            with suppress(SfumatoError):  # the step may not be able to at all
+                release = finish(made.output)(Recipe((step,)).apply(table, run), table, run)
+                more = companions.also_joining_in(table, release)
+        if more != companions:
+            found = _weakest(made, step, more, table, run=run, finish=finish)
+        if found is not None:
+            return replace(made, recipe=found), True
     return plan, False
+
+
+def _weakest(
+    plan: Plan, step: Step, companions: Companions, table: Table, *, run: Run, finish: Finish
+) -> Recipe | None:
+    """The step at its weakest setting with which everything is met, by the mildest further steps."""
+    for further in companions.further_steps(len(table)):
+        after = followed_by(further, finish(plan.output))
+        case = Case(table, resources=run.resources, control=plan.control, after=after)
+        end = weakest(step, case, plan.demands, run, repeats=1)
+        if end.met:
+            return Recipe((end.step, *further))
+    return None
 
 
 def ways(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sfumato.core import registry
 from sfumato.core.measure import Score, Status
-from sfumato.core.requirement import Requirement, parse_measure, parse_settings
+from sfumato.core.requirement import Requirement, parse_measure, parse_settings, why_unjudged
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.risk.linkage import DistanceLinkage
@@ -357,3 +357,67 @@ def test_a_proved_bound_on_the_value_counts_before_an_interval_of_more():
     assert Requirement.parse("gdbrl <= 0.05").verdict(found) == "met: gdbrl may be 0.04"
     assert not Requirement.parse("gdbrl <= 0.03").met_by(found)
     assert not Requirement.parse("gdbrl <= 0.05").met_by(replace(found, bound=None))
+
+
+# ------------------------------------------------------------------------------------- what judges nothing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k >= 1", "k >= -3", "k > 0.99", "l >= 1", "l(kind=entropy) >= 1", "l(kind=recursive) >= 1",
+        "l(kind=recursive, c=1) >= 0", "l(sensitive=ill) >= 1", "p(k=5) >= 1", "m >= 1", "xy-anonymity >= 1",
+        "km-anonymity(m=1) >= 1", "pk-angelisation >= 1", "k-map >= 0", "lkc-privacy >= 0",
+        "lkc-privacy(c=1) >= 1", "dbrl <= 1", "dbrl < 1.01", "gdbrl <= 5", "t <= 1", "alpha <= 1",
+        "recursive-diversity(l=1) <= 1", "prosecutor-risk <= 1", "individual-risk <= 1 at 95%",
+        "membership < 2 at 80%", "cm1 >= 0", "permutation-distance > -1", "rank-linkage >= -0.7",
+        "rank-linkage(floor=2) >= 0", "hellinger <= 1",
+    ],
+)  # fmt: skip
+def test_what_no_release_can_miss_judges_nothing(text):
+    asked = Requirement.parse(text)
+    assert not asked.can_be_missed
+    assert asked.judges == "nothing"
+    assert asked.vacuity.startswith(f"`{asked.short}` is met by every release: ask for ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k >= 2", "k > 1", "k >= 1.001", "k-map >= 1", "lkc-privacy >= 1", "l(kind=recursive, c=1) >= 1",
+        "dbrl < 1", "dbrl <= 0.999", "cm1 > 0", "rank-linkage >= -0.69", "rank-linkage(floor=0.1) >= -2",
+        "recursive-diversity <= 1e9", "beta <= 1e9", "suda <= 1e9", "individual-risk <= 0.99 at 95%",
+    ],
+)  # fmt: skip
+def test_what_the_worst_release_misses_judges_its_risk(text):
+    asked = Requirement.parse(text)
+    assert asked.judges == "risk"
+    assert asked.vacuity == ""
+
+
+def test_of_a_measure_without_a_bound_nothing_is_met_by_all():
+    for text in ("il1s <= 1e300", "column-emd <= 1000"):
+        assert Requirement.parse(text).judges == "utility"
+
+
+@given(st.sampled_from(sorted(registry.measures())), SIGNS, FINITE, FINITE)
+def test_met_by_the_worst_is_met_by_all(name, sign, level, value):
+    """What can not be missed is missed by no number that the measure can have, and else by the worst."""
+    measure = registry.measure(name)()
+    sign = ("<" if measure.better == "low" else ">") + sign[1:]
+    if measure.tells.why_not_required:
+        return
+    asked, (low, high) = Requirement(measure, sign, level), measure.bounds
+    if not asked.can_be_missed:
+        assert asked.met_by(Score(min(max(value, low), high))) or measure.is_better(measure.worst, value)
+    elif math.isfinite(measure.worst):
+        assert not asked.met_by(Score(measure.worst))
+
+
+def test_why_nothing_is_judged_names_each_once():
+    asked = [Requirement.parse(each) for each in ("k >= 1", "il1s <= 3", "k >= 1")]
+    said = why_unjudged(asked, "all are unique")
+    assert said == (
+        "only utility is required (il1s <= 3); `k-anonymity >= 1` is met by every release: ask for more than 1; "
+        "all are unique"
+    )

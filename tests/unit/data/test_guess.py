@@ -121,7 +121,8 @@ def test_roles_by_name(name, expected):
 
 def test_nothing_speaks():
     proposal = one("x", drawn("a", "b"))
-    assert (proposal.column.role, proposal.role_reason, proposal.confidence) == (None, UNDECIDED, 0.0)
+    reason = f"{UNDECIDED}; values like `a`"
+    assert (proposal.column.role, proposal.role_reason, proposal.confidence) == (None, reason, 0.0)
 
 
 def test_weights_must_be_able_to_weigh():

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from sfumato.data.guess.columns import guess
-from sfumato.data.guess.identifiers import NUMBERINGS, has_account_number, recognise
+from sfumato.data.guess.contacts import ACCOUNTS, contacts_in
+from sfumato.data.guess.identifiers import NUMBERINGS, recognise
 from sfumato.data.schema import Kind, Role
 
 RNG = random.Random(7)
@@ -439,7 +440,6 @@ def test_consecutive_numbers_are_numbers_of_records():
 def test_account_numbers_in_a_text():
     text = iban()
     spaced = " ".join(text[start : start + 4] for start in range(0, len(text), 4))
-    assert has_account_number(pl.Series(["nothing", f"pay to {text} soon"]))
-    assert has_account_number(pl.Series([f"pay to {spaced}, please"]))
-    assert not has_account_number(pl.Series([f"pay to {spoilt(text)} soon", "or not"]))
-    assert not has_account_number(pl.Series([], dtype=pl.String))
+    texts = [f"pay to {text} soon", f"pay to {spaced}, please", f"pay to {spoilt(text)} soon", "or not", None]
+    assert contacts_in(pl.Series(texts)).cells[ACCOUNTS].tolist() == [True, True, False, False, False]
+    assert not contacts_in(pl.Series([], dtype=pl.String))

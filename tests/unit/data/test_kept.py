@@ -433,3 +433,68 @@ def test_what_methods_keep_is_what_they_declare(name):
     assert kinds_found == set(cls.gives.kept)
     assert bool(cls.kept_sentence()) == bool(cls.gives.kept)
     assert cls.describe()["gives"]["kept"] == list(cls.gives.kept)
+
+
+# Against a population -------------------------------------------------------------------------------------
+
+
+def in_population(name, original, released, population, rows=None):
+    """A measure's score against a population, and by which approach it is so."""
+    release = Release.of(released, source_rows=np.arange(len(released)) if rows is None else rows)
+    evidence = Evidence(original, release, resources={"everybody": population})
+    score = registry.measure(name)(population="everybody").score(evidence, Run(seed=1))
+    assert score.status is Status.OK
+    return score.value, score.details.get("approach", "")
+
+
+def as_measured(name, inside, sizes):
+    """Brute force: what each measure makes of the people of the release and population like each record."""
+    if name == "k-map":
+        return min(sizes)
+    if name == "delta-presence":
+        return max(own / size if size else np.inf for own, size in zip(inside, sizes, strict=True))
+    chances = [1 / max(size, 1) for size in sizes]
+    return max(chances) if name == "journalist-risk" else np.mean(chances)
+
+
+def like_each(rows, population):
+    """How many of the release, and of the population, have what each record has."""
+    own, everybody = Counter(rows), Counter(population)
+    return [own[row] for row in rows], [everybody[row] for row in rows]
+
+
+MEASURES = ("k-map", "journalist-risk", "marketer-risk", "delta-presence")
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shift_that_all_have_hides_nobody_from_a_population(name, seed):
+    """Few have the true ages of three people, and many those that are shown: who takes the shift back knows."""
+    rng = np.random.default_rng(seed)
+    population = table(age=[7, 8, 9, *rng.permutation(np.repeat(np.arange(10, 41), 40)).tolist()])
+    original = population.take(np.r_[0:3, np.flatnonzero(population.frame["age"].is_between(10, 37))[:60]])
+    rows = rng.permutation(63)[:60]  # some were left out
+    before = original.take(rows)
+    released = before.with_values("age", before.frame["age"] + 3)
+    true, said = (like_each(each.frame.rows(), population.frame.rows()) for each in (before, released))
+    expected, alone = (as_measured(name, *each) for each in (true, said))
+    assert alone > expected if name == "k-map" else alone < expected
+    value, by = in_population(name, original, released, population, rows)
+    assert value == pytest.approx(expected)
+    assert by == "by rank of `age`"
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("seed", range(3))
+def test_by_differences_no_fewer_of_a_population_are_like_a_record(name, seed):
+    """Who has both values has their difference: no measure is worse by it than by the values shown."""
+    rng = np.random.default_rng(seed)
+    low, high = rng.integers(0, 6, 3000), rng.integers(0, 6, 3000)
+    population, shift = table(low=low, high=high), rng.integers(-2, 3, 60)
+    fits = np.minimum(low[:60], high[:60]) + shift >= 0
+    shift = np.where(fits & (np.maximum(low[:60], high[:60]) + shift < 6), shift, 0)
+    released = table(low=low[:60] + shift, high=high[:60] + shift)
+    original = population.take(np.arange(60))
+    assert len(kept_views(Evidence(original, Release.record_by_record(released)))) == 1
+    expected = as_measured(name, *like_each(released.frame.rows(), population.frame.rows()))
+    assert in_population(name, original, released, population) == (pytest.approx(expected), "")

@@ -6,6 +6,8 @@ import traceback
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sfumato.data.checks import Violation, violations
 from sfumato.data.generalised.nodes import Nodes
@@ -322,3 +324,51 @@ def test_numbers_at_the_ends_of_what_can_be_stored():
         Column("z", Kind.CONTINUOUS, upper=math.inf, lower=0),
     )
     assert violations(made) == (Violation("`x` is at least 0", 1), Violation("`z` is at least 0", 1))
+
+
+# Clauses -----------------------------------------------------------------------------------------------
+
+#: Every combination of two numbers and a word, each of which may be missing.
+MIXED = pl.DataFrame(
+    [(a, b, w) for a in (None, 0, 1, 2) for b in (None, 0, 1, 2) for w in (None, "x", "y")],
+    schema={"a": pl.Int64, "b": pl.Int64, "w": pl.String},
+    orient="row",
+)
+ATOMS = ("a < b", "a = 1", "b IS NULL", "w = 'x'", "w IN ('x', 'y')", "a BETWEEN 1 AND 2", "w IS NOT NULL")
+CONDITIONS = st.recursive(
+    st.sampled_from(ATOMS),
+    lambda inner: (
+        st.builds("({} AND {})".format, inner, inner)
+        | st.builds("({} OR {})".format, inner, inner)
+        | st.builds("(NOT {})".format, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(CONDITIONS)
+def test_a_rule_is_broken_where_one_of_its_clauses_is(text):
+    rule = Rule(text)
+    broken = [rule.broken(MIXED, clause) for clause in rule.clauses]
+    assert rule.broken(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
+
+
+def test_clauses_speak_of_few_columns():
+    rule = Rule("age >= 15 OR (status IS NULL AND NOT (income > 0 OR job = 'x'))")
+    spoken = [sorted(set(clause.meta.root_names())) for clause in rule.clauses]
+    assert spoken == [["age", "status"], ["age", "income"], ["age", "job"]]
+    whole = Rule("CASE WHEN age < 16 THEN status = 'single' ELSE TRUE END")
+    assert len(whole.clauses) == 1
+    assert Rule("age < 15 OR income > -2.5").numbers == (-15.0, -2.5, 2.5, 15.0)
+
+
+def test_too_many_brackets_stay_whole():
+    rule = Rule(" OR ".join(f"(a = {i} AND b = {i} AND w = '{i}')" for i in range(8)))
+    assert len(rule.clauses) <= 64
+    broken = [rule.broken(MIXED, clause) for clause in rule.clauses]
+    assert rule.broken(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
+
+
+@pytest.mark.parametrize("text", ["b <= AVG(b)", "a = 1 OR b < max (a)", "b <= RANK() OVER (ORDER BY b)"])
+def test_what_looks_at_other_records_has_no_clauses(text):
+    assert Rule(text).clauses == ()

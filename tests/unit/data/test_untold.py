@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from sfumato.data.generalised.cover import Cover, cover_of
-from sfumato.data.generalised.nodes import Nodes
+from sfumato.data.generalised.intervals import exact_intervals
+from sfumato.data.generalised.nodes import Nodes, canonical_text
 from sfumato.data.generalised.text_forms import (
     Known,
     is_open,
@@ -14,7 +15,7 @@ from sfumato.data.generalised.text_forms import (
     set_text,
     to_text,
 )
-from sfumato.data.generalised.untold import known_of, without_naming
+from sfumato.data.generalised.untold import as_read, known_of, without_naming
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.hierarchy.grow import propose
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -134,3 +135,42 @@ def test_widths_are_counted_among_the_values_that_are_known():
         np.testing.assert_allclose(Cover.of(table, "x").spread(), [1 / 3, 1 / 3, 0, 1])
         numbers, cover = cover_of(table_of(codes), table, "x")
         assert cover.holds(numbers).all()
+
+
+def test_a_release_is_read_by_the_values_of_the_original_whatever_it_names():
+    """A wildcard stands for all that the original has, and an order for values that nobody has."""
+    known = known_of(table_of(["DE", "DE", "TR"]), "x")
+    assert parse_nodes(pl.Series("x", ["*", "*"]), known=known)[1].leaves.to_list() == ["DE", "TR"]
+    ordered = Table(
+        pl.DataFrame({"x": ["low", "mid"]}),
+        Schema((Column("x", Kind.ORDINAL, Role.KEY, order=("low", "mid", "high")),)),
+    )
+    assert known_of(ordered, "x").values == ["high", "low", "mid"]
+
+
+def test_groups_that_a_step_made_are_seen_as_a_reader_sees_them():
+    """Of values that the original has: those of a step that nobody names are gone, and those it lost are back."""
+    original = table_of([*"aabbcc"])
+    nodes = Nodes.of({"{a|b}": ["a", "b"], "made": ["made"]}, leaves=["a", "b", "made"])
+    column = pl.Series("x", ["{a|b}", "*", None], dtype=nodes.dtype)
+    table = Table(pl.DataFrame({"x": column}), original.schema, nodes={"x": nodes})
+    seen = as_read(table, "x", original, ["a", "b", "c"])
+    assert seen.nodes["x"].leaves.to_list() == ["a", "b", "c"]
+    assert seen.nodes["x"].labels.to_list() == ["{a|b}", "*"]
+    assert seen.frame["x"].cast(pl.String).to_list() == ["{a|b}", "*", None]
+
+
+@pytest.mark.parametrize("values", [[3, 5, None], [1.5, 2.0, None], [True, False, None], ["a", "b", None]])
+def test_a_column_of_which_every_cell_is_one_value_is_exact(values):
+    original = table_of([*values, values[0]])
+    texts = canonical_text(pl.Series("x", values))
+    leaves = texts.drop_nulls().to_list()
+    nodes = Nodes.of({leaf: [leaf] for leaf in leaves}, leaves=leaves)
+    tables = [Table(pl.DataFrame({"x": texts.cast(nodes.dtype)}), original.schema, nodes={"x": nodes})]
+    if isinstance(values[0], float):
+        tables.append(original.take(np.arange(3)).with_values("x", exact_intervals(pl.Series(values))))
+    for table in tables:
+        seen = as_read(table, "x", original, leaves)
+        assert not seen.is_generalised("x")
+        assert seen.frame["x"].to_list() == values
+        assert seen.frame["x"].dtype == original.frame["x"].dtype

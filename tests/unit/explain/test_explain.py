@@ -14,6 +14,7 @@ from effort import examples
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
@@ -22,7 +23,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records
-from sfumato.explain.attacks import usual_attacks
+from sfumato.explain.attacks import attacks_on, usual_attacks
 from sfumato.explain.formulas import in_letters
 from sfumato.explain.keys import cell, key_story
 from sfumato.explain.steps import ABSENT, follow_record
@@ -30,6 +31,7 @@ from sfumato.explain.words import explain_score, meaning_of
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.combinations import UnsafeCombinations
+from sfumato.risk.linkability import Linkability
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.reidentification import ProsecutorRisk
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent
@@ -308,6 +310,15 @@ def test_attacks_say_what_the_measures_say():
     }  # fmt: skip
 
 
+def test_an_attack_says_what_it_cannot_see():
+    """In the explanation of a record as in the measure, which alone holds the sentence."""
+    rng = np.random.default_rng(1)
+    table, control = (table_of({"x": rng.random(20), "y": rng.random(20)}) for _ in "12")
+    evidence = Evidence(table, Release.unchanged(table), resources={"control": control})
+    (one, other), _ = attacks_on(evidence, 3, [Linkability(), DistanceLinkage()], Run(seed=1))
+    assert {one.not_seen, other.not_seen} == {Linkability.tells.not_seen, ""}
+
+
 def test_every_light_attack_speaks_or_says_why_not():
     table = people()
     said = explain_record(table, 7, recipe=Recipe((Step(Turned(), ("age",)),)), run=Run(seed=1))
@@ -455,7 +466,7 @@ def test_formulas_in_letters(latex, shown):
 def test_scores_in_sentences():
     measure = KAnonymity()
     said = explain_score(measure, Score(3.0, by_column={"a": 2.0, "b": 1.0}, details={"records_below_5": 7}))
-    assert said[0] == "k-anonymity is 3, where higher is safer; it is at least 0."
+    assert said[0] == "k-anonymity is 3, where higher is safer; it is at least 1."
     assert said[1] == "By column, the worst first: `b` 1, `a` 2"
     assert said[2] == "Behind it: records below 5: 7"
     risk = DistanceLinkage()

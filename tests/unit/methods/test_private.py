@@ -1,20 +1,23 @@
 """Differentially private methods: the noise is what it says, and no attack on neighbours beats their ε."""
 
 import math
+import re
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.core.budget import NO_GUARANTEE, Budget, Spending
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, MissingDependencyError, RefusedError
@@ -24,11 +27,13 @@ from sfumato.methods import (
     PrivateMarginals,
     PrivateMicroaggregation,
     PrivateResponse,
+    _forbidden,
     _opendp,
 )
-from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of
+from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of, that_fit
 from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
 from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.private_marginals import _nearest, _partners
 from sfumato.methods.private_microaggregation import halved
 from sfumato.recipes.parts import Output
 from sfumato.recipes.recipe import Recipe, Step
@@ -513,6 +518,38 @@ def test_the_model_fits_counts_that_agree_and_draws_them():
     np.testing.assert_allclose(np.bincount(first * 2 + second), counts.ravel(), atol=2)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_cannot_be_has_no_chance_and_the_rest_is_as_summing_over_everything_says(seed):
+    """Zeros of three tables, one of columns that were not counted together, by which whole values are lost."""
+    rng = np.random.default_rng(seed)
+    zeros = {each: rng.random([SIZES[c] for c in each]) < 0.4 for each in ((0, 1), (1, 3), (4, 5))}
+    zeros[0, 1][0] = True
+    zeros[4, 5][0, 0] = zeros[1, 3][0, 0] = zeros[0, 1][1, 0] = False
+    model = CountModel(SIZES, 100.0, zeros)
+    model.fit([Measured(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
+    model.potentials = {each: rng.normal(size=[SIZES[c] for c in each]) for each in TABLES}
+    model.beliefs = model._propagated(model.potentials)
+    joint = np.ones(SIZES)
+    for columns, each in [*model.potentials.items(), *zeros.items()]:
+        shape = [SIZES[c] if c in columns else 1 for c in range(len(SIZES))]
+        joint *= ~each.reshape(shape) if each.dtype == bool else np.exp(each.reshape(shape))
+    joint /= joint.sum()
+    for way in (1, 2, 3):
+        for columns in combinations(range(len(SIZES)), way):
+            expected = joint.sum(axis=tuple(set(range(len(SIZES))) - set(columns)))
+            np.testing.assert_allclose(model.marginal(columns), expected, atol=1e-12)
+    drawn = model.drawn(500, rng)
+    for (one, other), never in zeros.items():
+        assert not never[drawn[one], drawn[other]].any()
+
+
+def test_zeros_that_would_make_the_model_too_large_are_left_out():
+    zeros = {each: np.zeros([10, 10], dtype=bool) for each in combinations(range(4), 2)}
+    assert that_fit(zeros, [10] * 4, [], 1e6) == zeros
+    few = that_fit(zeros, [10] * 4, [(0, 1)], 1200)
+    assert 0 < len(few) < len(zeros)
+
+
 def test_two_measurements_of_one_table_are_weighed():
     both = Measured((0,), np.array([1.0]), 1.0).joined(Measured((0,), np.array([4.0]), 2.0))
     np.testing.assert_allclose(both.counts, [1.6])
@@ -532,8 +569,8 @@ def chained(n=20_000):
 def test_what_is_worth_counting_is_found_and_no_more_is_spent_than_there_is(way):
     counts, rho = chained(), 0.5
     singles = counts.measured([(i,) for i in range(5)], rho=0.1)
-    make = by_tree if way == "tree" else lambda *given: adaptively(*given, most_cells=1000, ways=2)
-    model = make(counts, singles, 20_000.0, rho, RUN)
+    make = by_tree if way == "tree" else partial(adaptively, ways=2)
+    model = make(counts, singles, 20_000.0, rho, RUN, most_cells=1000, zeros={})
     assert {(i, i + 1) for i in range(4)} <= set(model.potentials)
     assert sum(counts.spent.values()) == pytest.approx(rho + 0.1)
     far = np.abs(model.marginal((0, 4)) - counts._counted((0, 4)) / 20_000).sum()
@@ -547,7 +584,7 @@ def test_the_model_stays_below_its_cells():
     codes = [np.where(rng.random(5000) < 0.5, common, rng.integers(0, 10, 5000)) for _ in range(4)]
     counts = PrivateCounts(codes, [10] * 4, 1)
     singles = counts.measured([(i,) for i in range(4)], rho=1.0)
-    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3)
+    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3, zeros={})
     assert sum(math.prod([10] * len(each.columns)) for each in model.tree) <= 1200
     assert any(len(each) == 2 for each in model.potentials)
 
@@ -606,3 +643,173 @@ def test_columns_beside_the_marginals_come_out_empty():
     release = PrivateMarginals().apply(table.aimed_at(["a"]), RUN)
     assert release.table.frame["b"].null_count() == len(release.table)
     assert any("left empty" in note for note in release.notes)
+
+
+# Marginals under rules ---------------------------------------------------------------------------------
+
+
+def ruled(rules, columns, **values):
+    table = table_of(columns, **values)
+    return replace(table, schema=Schema(table.schema.columns, rules=tuple(map(Rule, rules))))
+
+
+def families(n, rules=()):
+    """Children (a fifth, of 15 ages), of whom there is nothing to say but a schooling below 3, and adults."""
+    rng = np.random.default_rng(5)
+    age = np.where(rng.random(n) < 0.2, rng.integers(0, 15, n), rng.integers(15, 60, n))
+    child = age < 15
+    status = np.where(rng.random(n) < 0.5, "single", "married")
+    return ruled(
+        rules,
+        [
+            number("age", 0, 59, integer=True),
+            words("status", "single", "married"),
+            number("school", 0, 9, integer=True),
+            words("work", "yes", "no", "none"),
+        ],
+        age=age,
+        status=[None if young else each for young, each in zip(child, status, strict=True)],
+        school=np.where(child, rng.integers(0, 3, n), rng.integers(2, 10, n)),
+        work=np.where(child, "none", np.where(rng.random(n) < 0.7, "yes", "no")),
+    )
+
+
+FAMILY_RULES = (
+    "age >= 15 OR (status IS NULL AND work = 'none' AND school < 3)",
+    "age < 15 OR (status IS NOT NULL AND work <> 'none')",
+)
+
+
+@pytest.mark.parametrize("choice", ["tree", "adaptive"])
+def test_rules_cost_no_group_its_people(choice):
+    """Every age is rarer than the noise, and drawing whole records again left 5 to 10 % of children."""
+    table = families(3000, FAMILY_RULES)
+    release = PrivateMarginals(epsilon=1, choice=choice).apply(table, RUN)
+    made = release.table.frame
+    assert [rule.violations(made) for rule in table.schema.rules] == [0, 0]
+    assert (made["age"] < 15).mean() == pytest.approx(0.2, abs=0.06)  # reached: .202 to .213
+    assert not any("copies" in note for note in release.notes)
+    assert release.budget.total(1e-6).epsilon == pytest.approx(1)  # rules cost nothing
+
+
+def test_a_rule_that_no_table_can_hold_keeps_its_groups_too():
+    """Both ranges are in parts: who breaks it is replaced by who has the same in the column that is kept."""
+    rng = np.random.default_rng(6)
+    low = rng.integers(0, 3000, 2000)
+    table = ruled(
+        ["low <= high"],
+        [number("low", 0, 6000), number("high", 0, 3000)],
+        low=low.astype(float),
+        high=np.minimum(low + rng.integers(0, 500, 2000), 3000).astype(float),
+    )
+    made = PrivateMarginals(epsilon=10, bins=10).apply(table, RUN).table.frame
+    assert (made["low"] <= made["high"]).all()
+    before, after = (np.histogram(each["low"], 5, (0, 3000))[0] / len(each) for each in (table.frame, made))
+    assert np.abs(after - before).max() < 0.1
+
+
+def test_rules_too_large_for_a_table_cost_no_group_its_people_either(monkeypatch):
+    """Without a zero in the model: who breaks a rule makes room for others of the same age."""
+    monkeypatch.setattr(_forbidden, "_MOST_COMBINATIONS", 1)
+    table = families(3000, FAMILY_RULES)
+    made = PrivateMarginals(epsilon=1).apply(table, RUN).table.frame
+    assert [rule.violations(made) for rule in table.schema.rules] == [0, 0]
+    assert (made["age"] < 15).mean() == pytest.approx(0.2, abs=0.1)
+
+
+def test_columns_whose_shares_the_rules_move_are_named():
+    """Half of the people break the rule in the data already."""
+    columns = [number(name, 0, 9, integer=True) for name in "abc"]
+    values = {"a": [1, 9] * 500, "b": [1, 1] * 500, "c": [4, 4, 5, 5] * 250}
+    table = ruled(["a < 6 OR b > 5"], columns, **values)
+    release = PrivateMarginals(epsilon=100).apply(table, RUN)
+    assert table.schema.rules[0].violations(release.table.frame) == 0
+    (told,) = [note for note in release.notes if "rules moved" in note]
+    points = [float(each) for each in re.findall(r"`[ab]` \(([\d.]+) points", told)]
+    assert 40 < sum(points) < 150
+    assert max(points) < 60  # nobody but those who break it must move
+    assert not any(
+        "rules moved" in note for note in PrivateMarginals().apply(table_of(columns, **values), RUN).notes
+    )
+
+
+def test_who_finds_no_partner_becomes_a_copy_of_the_nearest(monkeypatch):
+    monkeypatch.setattr(_forbidden, "_MOST_COMBINATIONS", 1)
+    columns = [number("a", 0, 9, integer=True), words("w", "x", "y")]
+    table = ruled(["a < 6"], columns, a=[1, 5, 9, 9] * 250, w=["x", "y", "x", "x"] * 250)
+    release = PrivateMarginals(epsilon=100).apply(table, RUN)
+    made = release.table.frame["a"]
+    assert made.max() == 5
+    assert (made == 5).sum() == pytest.approx(750, abs=50)  # the nearest to 9
+    assert any("copies" in note for note in release.notes)
+
+
+def test_any_of_the_nearest_is_found():
+    codes = np.array([2, 2, 5, 9])
+    near = [_nearest(codes, np.array([0, 2, 3, 4, 7, 8, 12]), np.random.default_rng(i)) for i in range(9)]
+    assert {tuple(codes[each]) for each in near} == {(2, 2, 2, 5, 9, 9, 9)}
+    assert {each[0] for each in near} == {0, 1}
+
+
+def test_partners_have_the_same_code_and_one_each():
+    rng = np.random.default_rng(7)
+    wanted, offered = rng.integers(0, 6, 40), rng.integers(0, 9, 25)
+    own, other = _partners(wanted, offered)
+    assert (wanted[own] == offered[other]).all()
+    assert len(set(own)) == len(own) == len(set(other))
+    assert len(own) == sum(min((wanted == code).sum(), (offered == code).sum()) for code in range(9))
+
+
+def test_rules_that_nobody_can_keep_are_named():
+    table = ruled(["a < b", "b < a"], [number("a"), number("b")], a=[1.0, 2.0] * 50, b=[2.0, 3.0] * 50)
+    with pytest.raises(DataError, match=r"`a < b`.*none that does"):
+        PrivateMarginals(epsilon=5, bins=4).apply(table, RUN)
+
+
+def test_what_rules_need_to_be_missing_is_missing_though_it_is_rare():
+    """Six children among a thousand: too few to be sure of, but whoever is a child has no status."""
+    table = ruled(
+        ["young = 'no' OR status IS NULL"],
+        [words("young", "yes", "no"), words("status", "single", "married")],
+        young=["yes"] * 6 + ["no"] * 994,
+        status=[None] * 6 + ["single", "married"] * 497,
+    )
+    made = [PrivateMarginals(epsilon=2).apply(table, RUN).table.frame for _ in range(3)]
+    assert all((each["status"].is_null() | (each["young"] == "no")).all() for each in made)
+
+
+def test_equations_of_words_are_rules_and_totals_are_left_to_repair():
+    table = ruled(
+        ["home = birth", "total = a + b"],
+        [words("home", "x", "y"), words("birth", "x", "y"), number("a"), number("b"), number("total", 0, 20)],
+        home=["x", "y"] * 100,
+        birth=["x", "y"] * 100,
+        a=[1.0, 2.0] * 100,
+        b=[3.0, 4.0] * 100,
+        total=[4.0, 6.0] * 100,
+    )
+    made = PrivateMarginals(epsilon=1).apply(table, RUN).table.frame
+    assert (made["home"] == made["birth"]).all()
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from([None, 0, 1, 2])] * 2, st.sampled_from([None, "x", "y"])), min_size=1
+    ),
+    st.lists(
+        st.sampled_from(
+            ["a <= b", "w <> 'x' OR a = 1", "b = 2 OR w IS NULL", "a IS NULL OR b IS NULL", "w = 'y'"]
+        ),
+        max_size=3,
+        unique=True,
+    ),
+    st.sampled_from(["tree", "adaptive"]),
+)
+def test_every_release_keeps_its_rules(rows, rules, choice):
+    """Of one record too, of ties, of constants, of holes, whatever the noise is."""
+    frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": pl.Int64, "w": pl.String}, orient="row")
+    columns = (number("a", 0, 2, integer=True), number("b", 0, 2, integer=True), words("w", "x", "y"))
+    table = Table(frame, Schema(columns, rules=tuple(map(Rule, rules)))).aimed_at("abw")
+    made = PrivateMarginals(epsilon=1, choice=choice).apply(table, RUN).table
+    assert [rule.violations(made.frame) for rule in table.schema.rules] == [0] * len(rules)

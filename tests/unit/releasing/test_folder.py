@@ -17,7 +17,7 @@ from sfumato.releasing.trail import part_kept
 from sfumato.releasing.verify import verify_release
 
 PLAN = """
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 
 [data]
 path = "people.csv"
@@ -319,7 +319,7 @@ def test_several_tables_and_their_plan(home):
 [release]
 title = "A hospital"
 [tables.persons]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data.path = "people.csv"
 columns.pid = { kind = "nominal", role = "person", pseudonym = "person" }
 columns.wage = { kind = "continuous", role = "key" }
@@ -327,7 +327,7 @@ columns.town = { kind = "nominal", role = "key" }
 steps = [{ method = "correlated-noise", columns = ["wage"] }]
 output.path = "deep/persons.csv"
 [tables.stays]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data.path = "stays.csv"
 columns.patient = { kind = "nominal", role = "person", pseudonym = "person" }
 columns.days = { kind = "continuous", role = "key" }
@@ -363,7 +363,7 @@ def test_copies_and_tables_that_are_joined(home):
     for name in ("out.1.csv", "out.2.csv"):
         assert part_kept(home / "copies" / name, original) is not None
     text = planned(home, "anatomy").read_text().replace('role = "key" }\ntown', 'role = "sensitive" }\ntown')
-    text = text.replace('requirements = ["k >= 1"]', 'requirements = ["l >= 2"]')
+    text = text.replace('requirements = ["exact-match <= 0.9"]', 'requirements = ["l >= 2"]')
     (home / "apart.toml").write_text(text.replace('columns = ["wage"]', 'columns = ["town"]'))
     made = sfumato.release(home / "apart.toml")
     made.write(home / "apart")
@@ -385,7 +385,7 @@ def test_a_database_is_no_file_of_a_folder(home):
 
 def test_what_blocks_yields_only_to_a_reason_that_is_recorded(home):
     plan = planned(home)
-    plan.write_text(plan.read_text().replace("k >= 1", "k >= 39"))
+    plan.write_text(plan.read_text().replace("exact-match <= 0.9", "k >= 39"))
     with pytest.raises(RequirementError, match="requirement-missed"):
         sfumato.release(plan)
     with pytest.raises(RequirementError, match="requirement-missed"):

@@ -22,7 +22,7 @@ from sfumato.io.atomic import Staging, settle
 from sfumato.releasing.sums import states_of
 
 PLAN = """
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 [data]
 path = "people.csv"
 [columns]

@@ -61,7 +61,7 @@ def home(tmp_path):
 
 def plan_of(home, steps, output=""):
     text = f"""
-requirements = ["k-anonymity(missing=category) >= 0.4242"]
+requirements = ["dbrl(metric=euclidean) <= 0.4242"]
 data.path = "{HOME}/people.csv"
 {COLUMNS}
 steps = {steps}
@@ -130,7 +130,7 @@ def test_nor_in_copies_and_linked_tables(home):
 [release]{release}
 [tables.persons]{first.replace("out.csv", "persons.csv")}
 [tables.stays]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 data.path = "{HOME}/stays.csv"
 columns.pid = {{ kind = "nominal", role = "person", pseudonym = "person" }}
 columns.days = {{ kind = "continuous", role = "key" }}

@@ -93,7 +93,7 @@ def test_one_record_and_a_constant():
 
 
 PLAN = """
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.99"]
 data.path = "people.csv"
 columns."a/b" = { kind = "continuous", role = "key" }
 columns."a b" = { kind = "continuous", role = "key" }

@@ -21,7 +21,7 @@ from sfumato.releasing.trail import randomness_of
 from sfumato.releasing.verify import verify
 
 PLAN = """
-requirements = ["averaging-risk <= 1", "dbrl <= 1"]
+requirements = ["averaging-risk <= 0.99", "dbrl <= 0.99"]
 [data]
 path = "{data}"
 [columns]
@@ -140,7 +140,7 @@ def test_every_release_of_a_series_verifies(waves):
 
 
 def test_requirements_on_several_releases_judge_and_gate(waves):
-    plan = planned(waves, 2, "out1", text=PLAN.replace("averaging-risk <= 1", "averaging-risk <= 0.001"))
+    plan = planned(waves, 2, "out1", text=PLAN.replace("averaging-risk <= 0.99", "averaging-risk <= 0.001"))
     assert carry_out(plan, Run(seed=2)).unmet == 1
     verdict = decide_plan(plan, Run(seed=2), subject="plan")
     assert [each.rule for each in verdict.findings] == ["requirement-missed"]
@@ -153,7 +153,7 @@ def test_the_original_of_an_earlier_release_may_be_gone(waves):
 
 
 def test_a_release_outside_of_a_series_may_begin_one(waves):
-    alone = PLAN.replace("[series]\n{series}\n", "").replace("averaging-risk <= 1", "k >= 1")
+    alone = PLAN.replace("[series]\n{series}\n", "").replace("averaging-risk <= 0.99", "exact-match <= 0.9")
     released(planned(waves, 9, text=alone.replace("{data}", "wave1.csv")), 5)
     outcome = carry_out(planned(waves, 2, "out9"), Run(seed=2))
     assert outcome.parts[""].member.persons_in_common == 90
@@ -237,7 +237,7 @@ def test_a_plan_says_itself_again(tmp_path):
 def test_a_search_is_refused_and_a_release_takes_the_steps_of_the_plan(waves):
     plan = planned(waves, 2, "out1")
     with pytest.raises(PlanError, match="outside of a series"):
-        front.tune(Path(waves / "wave2.csv"), "k >= 1", schema=plan.schema, plan=plan)
+        front.tune(Path(waves / "wave2.csv"), "exact-match <= 0.9", schema=plan.schema, plan=plan)
     made = front.release(waves / "plan2.toml", seed=LARGE + 2)
     assert [step.method.name for step in made.outcome.parts[""].plan.recipe.steps] == ["uncorrelated-noise"]
     assert made.outcome.parts[""].member.earlier == 1
@@ -248,7 +248,7 @@ def test_persons_with_several_records_keep_their_order_or_have_a_column(tmp_path
         {"who": [1, 1, 2], "pay": [1.0, 5.0, 9.0], "debt": [1.0, 2.0, 3.0], "ill": ["a", "b", "c"]}
     )
     frame.write_csv(tmp_path / "wave1.csv")
-    text = PLAN.replace("averaging-risk <= 1", "k >= 1")
+    text = PLAN.replace("averaging-risk <= 0.99", "exact-match <= 0.9")
     notes = carry_out(planned(tmp_path, 1, text=text), Run(seed=1)).parts[""].notes
     assert any("told apart by their order" in note for note in notes)
     plan = planned(tmp_path, 1, more='record = "ill"', text=text)
@@ -317,7 +317,7 @@ def test_signatures_are_kept_over_files(waves, begun):
 
 
 def test_anatomy_dealt_anew_is_refused_in_a_series(waves):
-    text = APART.format(required='"k >= 1"', series="[series]\n{series}")
+    text = APART.format(required='"exact-match <= 0.9"', series="[series]\n{series}")
     text = text.replace('"m-invariance"\n', '"anatomy"\n').replace("m = 3", "l = 3")
     with pytest.raises(SfumatoError, match="for each person"):
         carry_out(planned(waves, 2, text=text), Run(seed=1))
@@ -326,7 +326,7 @@ def test_anatomy_dealt_anew_is_refused_in_a_series(waves):
 def test_tables_that_stay_linked_are_each_a_series(tmp_path):
     said = """
 [tables.people]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 [tables.people.data]
 path = "people.csv"
 [tables.people.columns]
@@ -340,7 +340,7 @@ EARLIER
 [tables.people.output]
 path = "people.out.csv"
 [tables.stays]
-requirements = ["k >= 1"]
+requirements = ["exact-match <= 0.9"]
 [tables.stays.data]
 path = "stays.csv"
 [tables.stays.columns]

@@ -133,7 +133,7 @@ def test_a_bucket_that_is_dropped_leaves_no_promise(plan):
         plan(Anatomy(l=3), drop=("bucket",)), Run(seed=LARGE + 1)
     )  # all values of all: one bucket
     assert parts.judgements[0].score.value == 5
-    assert carry_out(plan(Anatomy(l=3), require="k >= 1", drop=("ill",)), Run(seed=LARGE + 1)).met
+    assert carry_out(plan(Anatomy(l=3), require="uniqueness <= 0.9", drop=("ill",)), Run(seed=LARGE + 1)).met
     with pytest.raises(PlanError, match="must be one table of records"):
         carry_out(plan(Anatomy(l=3), repair=True), Run(seed=LARGE + 1))
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core import measure
+from sfumato.core import measure, registry
 from sfumato.core.approaches import Approach
 from sfumato.core.measure import Scaling, Score
 from sfumato.core.requirement import Requirement, parse_method
@@ -25,7 +25,7 @@ from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import loss_sentence
 from sfumato.report.measured import measured
-from sfumato.report.outcome import _entry
+from sfumato.report.outcome import _entry, _of_each, _test
 from sfumato.report.page import as_json
 from sfumato.report.released import Released
 from sfumato.risk.anonymity import KAnonymity
@@ -183,13 +183,35 @@ def test_a_profile_has_what_it_asks_to_be_reported_and_recipients_are_judged_by_
 
 
 def test_without_a_control_it_says_so_and_with_one_there_are_rates():
-    assert "--control 0.2" in told("generalised").to_dict(public=False)["control"]
+    alone = told("generalised")
+    said = alone.to_dict(public=False)["tests"]
+    assert set(said) == {"singling out", "linkability", "inference"}
+    assert all(each.startswith("not tested: ") and "--control 0.2" in each for each in said.values())
+    assert "By attacks on people and on strangers: not tested: there is no control" in alone.page(
+        public=False
+    )
+    assert "tests" not in alone.to_dict(public=True)
     twin = told("rehearsed").to_dict(public=False)
-    assert twin["control"] == ""
+    assert twin["tests"]["linkability"] == "tested by Linkability"
+    assert "Membership inference" in twin["tests"]["inference"]
+    assert "It cannot see" in told("rehearsed").page(public=False)
     attack = next(each for each in twin["attacks"]["inference"] if each["measure"] == "inference")
     assert attack["control"] is not None
     assert attack["baseline"] is not None
     assert attack["interval"][0] <= attack["value"] <= attack["interval"][1]
+
+
+def test_whether_a_threat_was_tested_is_said_of_each_attack_and_table():
+    number, none = Score(0.1), Score.refused("there is one column")
+    attacks = [registry.measure(name)() for name in ("inference", "membership")]
+    inference, membership = (each.title for each in attacks)
+    partly = _test(list(zip(attacks, (number, none), strict=True)), has_control=True)
+    assert partly == f"tested by {inference}; not by {membership}: there is one column"
+    assert _test([(attacks[0], none)], has_control=True) == f"not tested: {inference}: there is one column"
+    assert _test([], has_control=True).startswith("not tested: no attack")
+    tables = {name: {"tests": {"inference": said}} for name, said in (("a", "tested"), ("b", "not tested"))}
+    assert _of_each(tables, "inference") == "a: tested; b: not tested"
+    assert _of_each({"a": tables["a"]}, "inference") == "tested"
 
 
 def test_synthetic_records_are_nobodys_and_classes_say_nothing_of_them():
@@ -283,7 +305,10 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
 
 
 def test_the_first_page_of_what_nobody_judged_says_so():
-    assert "Against nobody: nothing was required of it." in told("nothing done").page(public=False)
+    for case in ("nothing done", "synthetic"):
+        assert "Against nobody: nothing was required of its risk." in told(case).page(public=False)
+    vacuous = made(people(), require=["k >= 1"]).tell().page(public=False)
+    assert "Against nobody: nothing was required of its risk." in vacuous
     assert "in memory" not in told("nothing done").page(public=False)
 
 
@@ -376,8 +401,6 @@ def test_no_risk_and_no_count_of_the_original_is_public():
     assert public["requirements"] == {"met": 1, "of": 1}
     assert set(public["strip"]) == {"losses"}
     assert all(set(each) == {"method", "title", "columns", "what"} for each in public["steps"])
-    from sfumato.core import registry
-
     risks = [cls.title for cls in registry.measures().values() if cls.aspect == "risk"]
     page = guarded().page(public=True)
     assert not [title for title in risks if f">{title}<" in page or f'"{title}"' in page]

@@ -1,13 +1,15 @@
 """Nothing in the public files of a release gives back a value that the release withholds."""
 
 import json
+import math
 import re
 
 import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.requirement import parse_method
+import sfumato
+from sfumato.core.requirement import parse_measure, parse_method
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -16,7 +18,10 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.sums import PRIVATE
+from sfumato.report.content import twin
 from sfumato.report.distributions import distributions
+from sfumato.report.page import render
+from sfumato.report.rejected import rejected
 from sfumato.report.released import Released
 
 SEED = 918273645546372819
@@ -132,3 +137,73 @@ def test_a_quantile_is_no_mean_that_one_value_makes_up():
     table = Table(pl.DataFrame({"x": values}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
     (found,) = distributions(table, {}, ["x"], public=True)
     assert max(found["quantiles"]["values"]["original"]) < 1000
+
+
+# ---------------------------------------------------------------------- numbers of what was not released
+
+
+def compared(table: Table, *methods: str, rank_by: str = "il1s", **how):
+    given = {"hold": "dbrl", "repeats": 2, "seed": 7, **how}
+    return sfumato.compare(table, list(methods), columns=["income"], rank_by=rank_by, **given)
+
+
+def test_a_public_comparison_does_not_give_the_value_that_top_coding_withholds():
+    """The mean change times the records is what one person lost, in spreads that are nearly known."""
+    largest, table = 60_123.77, people(60_123.77, 300)
+    found = compared(table, "top-bottom-coding", "rank-swapping", points=3)
+    public, own = (twin(found, public=each) for each in (True, False))
+    (shown,) = [each for each in own["outcomes"] if each["method"] == "top-bottom-coding"]
+    deviation = math.sqrt(2) * float(table.frame["income"].std())
+    lost = shown["ranked"]["mean"] * deviation * len(table) * len(table.names)
+    highest = float(found.outcomes[0].example.table.frame["income"].max())
+    assert highest + lost == pytest.approx(largest, rel=0.1)  # as the owner may know
+    coded = [each for each in public["outcomes"] if each["method"] == "top-bottom-coding"]
+    assert [each["ranked"] for each in coded] == [None]
+    assert "is not told: a few people make up most of it" in public["verdict"][0]
+    assert not [each for each in public["map"] if each["key"] == coded[0]["key"]]
+    assert f"{int(largest)}" not in render(found, public=True)
+    assert not [each for each in numbers(json.dumps(public)) if abs(each - largest) < 0.1 * largest]
+
+
+def test_a_public_comparison_keeps_means_that_hide_each():
+    found = compared(people(9_000.0, 300), "uncorrelated-noise", "rank-swapping", level=0.1, points=3)
+    public = twin(found, public=True)
+    assert all(each["ranked"]["mean"] > 0 for each in public["outcomes"] if each["rank"])
+    assert public["map"]
+
+
+def test_bounded_losses_stay_and_shares_are_coarse():
+    table = people(8_133_777.77, 300)
+    for measure in ("hellinger", "cells-changed"):
+        found = compared(table, "top-bottom-coding", rank_by=measure, require=["k >= 2"], hold=None)
+        (spread,) = [each["ranked"] for each in twin(found, public=True)["outcomes"]]
+        if spread is not None and measure == "cells-changed":
+            assert round(spread["mean"] * 20) == pytest.approx(spread["mean"] * 20)
+
+
+@pytest.mark.parametrize(("measure", "told"), [("column-emd", False), ("hellinger", True)])
+def test_the_loss_of_what_was_rejected_is_told_only_if_no_value_makes_it_up(measure, told):
+    made = sfumato.tune(
+        people(60_123.77, 120), "dbrl <= 0.3", utility=measure, columns=["income"], seed=3, trials=4,
+        methods=["rank-swapping", "uncorrelated-noise"], repeats=1, confirmations=1, minutes=None,
+    )  # fmt: skip
+    own = rejected(made, Recipe(()))
+    public = rejected(made, Recipe(()), public=True, grain=1 / 120)
+    assert any(each["loss"] is not None for each in own)
+    assert any(each["loss"] is not None for each in public) is told
+
+
+def test_losses_that_no_measure_knows_by_record_are_judged_by_the_columns():
+    """The distance of two columns is a mean as well, though it does not say of whom."""
+    for largest, told in ((8_133_777.77, False), (9_000.0, True)):
+        case = CASES["top coding"] if not told else CASES["noise"]
+        made = released(people(largest), *case).tell()
+        entries = {each["measure"]: each for each in made.to_dict(public=True)["utility"]}
+        endless = [
+            each
+            for name, each in entries.items()
+            if parse_measure(name).bounds[1] == math.inf and each["status"] != "refused"
+        ]
+        assert endless
+        values = [each["value"] for each in endless if each["value"] != 0]
+        assert all((each is not None) is told for each in values), entries

@@ -9,7 +9,11 @@ from itertools import combinations, product
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from effort import examples
+from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
@@ -19,11 +23,12 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.shares import wilson
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
+from sfumato.explain.words import meaning_of
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.risk._attack import Trial, beyond_control, difference
+from sfumato.risk._attack import AttackMeasure, Trial, beyond_control, difference
 from sfumato.risk.membership import _tested, _threshold
-from sfumato.risk.singling_out import singles_among
+from sfumato.risk.singling_out import _cells, singles_among
 from sfumato.study.level import Target
 
 ATTACKS = ("singling-out", "linkability", "inference(by=neighbours)", "inference", "membership")
@@ -268,11 +273,11 @@ def test_of_few_categories_all_conditions_are_asked_that_single_out_and_no_other
     rows = original.frame.rows()
     conditions = [
         [tuple(row[place] for place in places) for row in rows]
-        for size in (1, 2, 3)
+        for size in (1, 2, 3, 4)
         for places in combinations(range(4), size)
     ]
     singles = sum(list(counts.values()).count(1) for counts in map(Counter, conditions))
-    score = scored("singling-out", original, control=categories(200, 2))
+    score = scored("singling-out(depth=4)", original, control=categories(200, 2))
     assert 10 < score.details["queries"] == singles < 200
     distinct = sum(len(set(each)) for each in conditions)
     assert f"of {distinct} different conditions" in score.details["fewer_queries"]
@@ -285,6 +290,267 @@ def test_why_fewer_conditions_are_asked():
     told = scored("singling-out(queries=50)", original, control=control)
     assert told.details["queries"] == 50
     assert "fewer_queries" not in told.details
+
+
+# ------------------------------------------------------------------------- what an attack must not be blind to
+
+
+def lognormal(n, seed, columns=4):
+    rng = np.random.default_rng(seed)
+    names = [f"x{number}" for number in range(columns)]
+    shared = rng.normal(size=(n, 1))
+    frame = pl.DataFrame(np.exp(shared + rng.normal(size=(n, columns))), schema=names)
+    return Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in names)))
+
+
+def noisy(table, share, seed=9):
+    """So much noise on every number, in shares of its standard deviation."""
+    rng, frame = np.random.default_rng(seed), table.frame
+    cells = [
+        pl.Series(name, frame[name] + share * (frame[name].std() or 0) * rng.normal(size=len(table)))
+        for name in table.names
+        if table.schema[name].kind is Kind.CONTINUOUS
+    ]
+    return Release.of(Table(frame.with_columns(cells), table.schema), source_rows=np.arange(len(table)))
+
+
+def uniform(n, columns, values, seed):
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({f"c{number}": rng.choice(list(values), n) for number in range(columns)})
+    return Table(frame, Schema(tuple(Column(name, Kind.NOMINAL, Role.KEY) for name in frame.columns)))
+
+
+@pytest.mark.parametrize("digits", [1, 15])
+def test_singling_out_falls_smoothly_with_noise_and_not_at_once(digits):
+    """Of 0.01 % noise nobody is hidden: values are no longer equal, and anybody recognises them."""
+    original, control = (
+        Table(each.frame.select(pl.all().round(digits)), each.schema)
+        for each in (lognormal(200, 1), lognormal(200, 2))
+    )
+    found = [
+        scored("singling-out", original, noisy(original, share), control).value
+        for share in (0, 1e-6, 1e-4, 0.1, 3)
+    ]
+    assert found[0] == 1
+    assert min(found[1:3]) > 0.97
+    assert 0.1 < found[3] < 0.9
+    assert found[4] < 0.1
+
+
+@pytest.mark.parametrize("n", [12, 25, 50])
+def test_of_few_people_with_a_little_noise_all_are_singled_out(n):
+    original, control = lognormal(n, 1), lognormal(n, 2)
+    assert scored("singling-out", original, noisy(original, 1e-5), control).value == 1
+
+
+def test_of_census_with_a_hundredth_of_a_per_cent_of_noise_everybody_is_singled_out(reference_data):
+    frame = pl.read_csv(reference_data("census.csv"))
+    keys = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns))
+    whole = Table(frame, keys)
+    original, control = whole.take(np.arange(0, 1080, 2)), whole.take(np.arange(1, 1080, 2))
+    assert scored("singling-out(queries=200)", original, noisy(original, 1e-4), control).value > 0.99
+
+
+def test_ranges_are_what_a_look_at_every_pair_gives():
+    original, control = lognormal(60, 1, columns=1), lognormal(60, 2, columns=1)
+    release = noisy(original, 0.002)
+    mine, others, theirs = (np.sort(t.frame["x0"].to_numpy()) for t in (original, control, release.table))
+    claims = []
+    for value in theirs:
+        away = min(abs(value - other) for other in theirs if other != value)
+        met = [sum(value - away / 2 <= each <= value + away / 2 for each in side) for side in (mine, others)]
+        claims.append((away, met[0] == 1, met[1] == 1))
+    surer = sorted(claims, reverse=True)[:30]
+    score = scored("singling-out", original, release, control)
+    assert score.details["attack"] == "ranges"
+    assert score.details["queries"] == 30
+    assert "surer half" in score.details["fewer_queries"]
+    assert score.details["rate"] == pytest.approx(np.mean([right for _, right, _ in surer]))
+    assert score.details["control"] == pytest.approx(np.mean([right for _, _, right in surer]))
+
+
+def test_a_sample_with_a_little_noise_is_singled_out_by_narrow_ranges():
+    original, control = lognormal(400, 1), lognormal(400, 2)
+    rows = np.arange(0, 400, 5)
+    release = Release.of(noisy(original, 1e-5).table.take(rows), source_rows=rows)
+    assert scored("singling-out", original, release, control).value > 0.9
+
+
+def test_noise_on_numbers_does_not_hide_who_is_alone_in_their_categories():
+    tables = []
+    for seed in (1, 2):
+        numbers, cells = lognormal(300, seed, columns=3), uniform(300, 3, "abcdefgh", seed)
+        frame = numbers.frame.hstack(cells.frame)
+        tables.append(Table(frame, Schema(numbers.schema.columns + cells.schema.columns)))
+    score = scored("singling-out", tables[0], noisy(tables[0], 20), tables[1])
+    assert score.details["attack"] == "values of categories"
+    assert score.value == 1
+
+
+def test_who_is_alone_only_in_all_columns_is_singled_out():
+    original, control = uniform(1500, 6, "abcd", 1), uniform(1500, 6, "abcd", 2)
+    score = scored("singling-out", original, control=control)
+    assert score.details["attack"] == "values of all columns"
+    assert score.value == 1
+
+
+def test_a_range_that_is_open_below_does_not_hold_who_has_no_value():
+    """Of thirty people one has a value up to 5, and the others none: who is told is told alone."""
+    frame = pl.DataFrame({"x": [1.0, *[None] * 19, *np.arange(10.0, 20.0)]})
+    schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY),))
+    original = Table(frame, schema)
+    known, cells = _cells(original, original, ("x",))
+    assert np.isneginf(known[0, 1:20]).all()
+    ends = pl.DataFrame(
+        {"lo": [None, *[10.0] * 29], "hi": [5.0, *[20.0] * 29]}, schema={"lo": float, "hi": float}
+    )
+    coarse = Table(frame.with_columns(x=ends.select(pl.struct("lo", "hi")).to_series()), schema)
+    _, cells = _cells(original, coarse, ("x",))
+    assert (cells.lows[0, 0] <= known[0]).sum() == 11
+
+
+def candidates_by_hand(known, released, names, row):
+    """All released records at the least Gower distance, by a look at each; what is missing is a value."""
+    far = np.zeros(len(released))
+    for name in names:
+        mine, theirs = known[name][row], released[name].to_list()
+        if known[name].dtype == pl.String:
+            far += [mine != each for each in theirs]
+        else:
+            both = pl.concat([known[name], released[name]])
+            width = both.max() - both.min()
+            far += [
+                float((mine is None) != (each is None))
+                if mine is None or each is None
+                else abs(mine - each) / width
+                for each in theirs
+            ]
+    return set(np.flatnonzero(far <= far.min() + 1e-9).tolist())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_ties_count_as_a_group_as_a_look_at_every_pair_gives(seed):
+    rng = np.random.default_rng(seed)
+    schema = Schema(
+        (
+            *(Column(name, Kind.NOMINAL, Role.KEY) for name in "ac"),
+            *(Column(name, Kind.CONTINUOUS, Role.KEY) for name in "bd"),
+        )
+    )
+    frames = []
+    for n in (40, 30):
+        frame = pl.DataFrame({name: rng.choice(list("xyz"), n) for name in "ac"})
+        frame = frame.with_columns(pl.Series(name, rng.integers(0, 4, n) * 1.0) for name in "bd")
+        hole = rng.random(n) < 0.1
+        frames.append(frame.with_columns(pl.when(pl.Series(~hole)).then(name).alias(name) for name in "cd"))
+    original, control = frames
+    mixed = original.with_columns(original["a"].shuffle(seed=seed), d=original["d"].reverse())
+    release = pl.concat([original[:25], mixed[25:]])
+    known, credit = pl.concat([original, control]), []
+    for row in range(len(known)):
+        first, second = (candidates_by_hand(known, release, part, row) for part in ("ab", "cd"))
+        credit.append(1 / len(first & second) if first & second else 0.0)
+    tables = [Table(each, schema) for each in (original, release, control)]
+    released = Release.of(tables[1], source_rows=np.arange(40))
+    score = scored("linkability(first=a+b, second=c+d)", tables[0], released, tables[2])
+    np.testing.assert_allclose(score.by_record, credit[:40])
+    rate, other = np.mean(credit[:40]), np.mean(credit[40:])
+    assert score.value >= (rate - other) / (1 - other) - 1e-9
+    if score.details["attack"] == "common candidates":
+        assert score.details["rate"] == pytest.approx(rate)
+        assert score.details["control"] == pytest.approx(other)
+
+
+def test_a_raw_file_of_categories_is_linked_if_both_halves_together_tell_people_apart():
+    original, control = uniform(300, 6, "abcdef", 1), uniform(300, 6, "abcdef", 2)
+    score = scored("linkability", original, control=control)
+    assert score.value > 0.9
+    assert score.details["attack"] == "common candidates"
+    twins, others = uniform(300, 4, "ab", 1), uniform(300, 4, "ab", 2)
+    alike = scored("linkability", twins, control=others)
+    assert alike.value < 0.05
+    assert "of them are in both" in alike.details["candidates"]
+
+
+def test_k_neighbours_without_ties_are_the_published_attack():
+    """Of 5 nearest in either set one common record is enough, however many there are."""
+    original, control = lognormal(60, 1), lognormal(60, 2)
+    release = noisy(original, 0.3)
+    score = scored("linkability(k=5)", original, release, control)
+    assert set(np.unique(score.by_record)) == {0.0, 1.0}
+    assert "attack" not in score.details
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_attack_does_better_on_noise_than_on_the_original_itself(name):
+    """On mixed tables with missing values, ties and a constant, at fixed seeds."""
+    for seed in (1, 5):
+        tables = [people(60, seed + each) for each in (0, 1)]
+        original, control = (
+            Table(
+                each.frame.with_columns(same=pl.lit("x")),
+                Schema((*SCHEMA.columns, Column("same", Kind.NOMINAL, Role.KEY))),
+            )
+            for each in tables
+        )
+        raw = scored(name, original, control=control).value
+        shares = (1e-4, 0.3, 3) if name != "inference" else (0.3,)
+        found = [scored(name, original, noisy(original, share), control).value for share in shares]
+        assert max(found) <= raw + 0.05
+
+
+def odd(n, seed):
+    """Columns of any kind, of many values or one, with any share of them missing; one column or several."""
+    rng = np.random.default_rng(seed)
+    series, columns = [], []
+    for number in range(rng.integers(1, 5)):
+        name, kind = f"x{number}", rng.choice([Kind.CONTINUOUS, Kind.NOMINAL])
+        levels = int(rng.choice([1, 2, 5, 1000]))
+        dtype = pl.Float64 if kind == Kind.CONTINUOUS else pl.String
+        cells = pl.Series(name, rng.integers(0, levels, 2 * n)).cast(dtype)
+        gone = pl.Series(rng.random(2 * n) < rng.choice([0, 0.3, 1], p=[0.6, 0.3, 0.1]))
+        series.append(cells.zip_with(~gone, pl.Series(name, [None], dtype=dtype).new_from_index(0, 2 * n)))
+        columns.append(Column(name, Kind(kind), Role.KEY))
+    whole = Table(pl.DataFrame(series), Schema(tuple(columns)))
+    return whole.take(np.arange(n)), whole.take(np.arange(n, 2 * n))
+
+
+@examples(15)
+@given(st.integers(0, 10_000), st.sampled_from([1, 9, 12, 40]))
+def test_odd_tables_have_a_number_or_a_reason_and_noise_no_more_than_none(seed, n):
+    original, control = odd(n, seed)
+    for name in ("singling-out", "linkability", "membership"):
+        raw, moved = (
+            scored(name, original, release, control)
+            for release in (Release.unchanged(original), noisy(original, 2, seed))
+        )
+        for score in (raw, moved):
+            assert score.reason if np.isnan(score.value) else 0 <= score.value <= 1
+        if not np.isnan(raw.value) and not np.isnan(moved.value):
+            assert moved.interval[0] <= raw.interval[1] + 1e-9  # of so few people the values themselves vary
+
+
+@pytest.mark.parametrize("values", [[1.7e308, -1.7e308], [5e-324, 0.0]])
+def test_ranges_of_numbers_of_any_size(values):
+    schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY),))
+    tables = [
+        Table(pl.DataFrame({"x": [*values, None, *np.random.default_rng(seed).normal(size=20)]}), schema)
+        for seed in (1, 2)
+    ]
+    score = scored("singling-out", tables[0], control=tables[1].take(np.arange(3, 23)))
+    assert score.value == 1
+
+
+@pytest.mark.parametrize("name", sorted(registry.measures()))
+def test_each_attack_says_what_it_cannot_see(name):
+    cls = registry.measure(name)
+    said = cls.tells.not_seen
+    assert bool(said) == issubclass(cls, AttackMeasure)
+    if said:
+        assert said.startswith("It cannot see")
+        assert said.endswith(".")
+        assert meaning_of(cls).notes["What it cannot see"] == cls.describe()["not_seen"] == said
+        assert scored(name, people(60, 1), control=people(60, 2)).details["not_seen"] == said
 
 
 # --------------------------------------------------------------------------- generalised, mixed, odd tables
@@ -365,7 +631,9 @@ def test_records_that_are_all_alike_link_nobody_but_by_chance():
     alike = Table(people(60, 1, holes=0).frame.with_columns(area=pl.lit("a"), school=pl.lit("some")), SCHEMA)
     known, control = (table.select(["area", "school"]) for table in (alike, alike))
     score = scored("linkability", known, control=control)
-    assert score.details["rate"] == score.details["control"] == score.value == 0
+    assert score.details["rate"] == score.details["control"] == pytest.approx(1 / 60)
+    assert score.value == 0
+    assert "leaves 60.0 released people" in score.details["candidates"]
 
 
 @pytest.mark.parametrize("name", ["linkability", "inference"])

@@ -14,6 +14,7 @@ from scipy import integrate, special, stats
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -342,23 +343,24 @@ ASKED = "individual-risk <= 0.1 at 90%"
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("method", "left"),
     [
-        LocalSuppression(k=1, also=(ASKED,), missing="category"),
-        RecordSuppression(k=1, also=(ASKED,), show="drop"),
-        RecordSuppression(k=1, also=("household-risk <= 0.2 at 80%",), show="drop"),
-        Mondrian(k=1, also=(ASKED,)),
+        (LocalSuppression(k=1, also=(ASKED,), missing="category"), 60),
+        (RecordSuppression(k=1, also=(ASKED,), show="drop"), 60),
+        # Of so few people nearly any population fits, the more so of households.
+        (RecordSuppression(k=1, also=("household-risk <= 0.2 at 80%",), show="drop"), 20),
+        (Mondrian(k=1, also=(ASKED,)), 60),
     ],
-    ids=lambda method: f"{method.name} {method.also}",
+    ids=lambda each: f"{each.name} {each.also}" if isinstance(each, Method) else "",
 )
-def test_a_threshold_is_enforced(survey, method):
+def test_a_threshold_is_enforced(survey, method, left):
     asked = Requirement.parse(method.also[0])
     assert not asked.met_by(asked.measure.score(Evidence(original=survey), Run(seed=1)))
     release = Recipe((Step(method, ("a", "b")),)).apply(survey, Run(seed=1))
     score = asked.measure.score(Evidence(original=release.table), Run(seed=1))
     assert asked.met_by(score)
     assert "(estimated at" in asked.verdict(score)
-    assert len(release.table) > 60
+    assert len(release.table) > left
 
 
 def test_without_a_confidence_nothing_is_enforced(survey):

@@ -353,3 +353,11 @@ def test_any_whole_numbered_method_against_brute_force(scores, level):
     if scores == sorted(scores) and scores[0] < scores[-1]:
         assert found.met == bool(doing)
         assert not doing or found.value == doing[0]
+
+
+def test_out_of_time_what_was_seen_to_do_is_taken():
+    """The ends of the range are looked at first: the strong one meets it, and is not called unable."""
+    found = search(Shift(), at_least(40), hurry=lambda: True)
+    assert found.met
+    assert found.value == 100
+    assert not search(Shift(), at_least(400), hurry=lambda: True).met

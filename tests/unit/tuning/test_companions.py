@@ -8,10 +8,12 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.univariate_microaggregation import IndividualRanking
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.postprocess import as_written
 from sfumato.tuning.companions import Companions
 from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
@@ -72,3 +74,31 @@ def test_a_step_is_divided_where_fewer_columns_allow_other_choices():
     ((group, _, choices),) = space.parts(divided)
     assert (group.name, choices["k"]) == ("numbers", 5)
     assert choices["centre"] in CENTRE.meanings
+
+
+def test_amounts_that_join_records_only_beside_coarse_keys_are_blurred_too():
+    """Rises by chance chain nobody in the whole file, and everybody within the groups of a release."""
+    rng = np.random.default_rng(4)
+    n, waves = 60, 4
+    rows = []
+    for who in range(n):
+        pay, born, sex = rng.lognormal(8, 0.3), int(rng.integers(1950, 2000)), str(rng.choice(["f", "m"]))
+        for year in range(waves):
+            pay *= 1.02 + 0.02 * rng.random()
+            rows.append((who, year, born, sex, round(pay, 2)))
+    schema = Schema(
+        (
+            Column("who", Kind.NOMINAL, Role.PERSON),
+            Column("year", Kind.CONTINUOUS, Role.KEY),
+            Column("born", Kind.CONTINUOUS, Role.KEY),
+            Column("sex", Kind.NOMINAL, Role.KEY),
+            Column("pay", Kind.CONTINUOUS, Role.SENSITIVE),
+        )
+    )
+    table = Table(pl.DataFrame(rows, schema=list(schema.names), orient="row"), schema)
+    none = Companions()
+    grouped = Recipe((Step(Mondrian(k=4), ("year", "born", "sex")),)).apply(table, Run(seed=1))
+    shown = grouped.with_table(grouped.table.select(["year", "born", "sex", "pay"]))
+    assert none.also_joining_in(table, shown).amounts == ("pay",)
+    raw = shown.with_table(table.select(["year", "sex"]))
+    assert none.also_joining_in(table, raw) == none

@@ -11,7 +11,7 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.method import Randomness
 from sfumato.core.params import param
-from sfumato.core.requirement import Requirement
+from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -319,13 +319,13 @@ def test_requirements_of_several_intruders_stay_with_them():
     few, many = Scenario("neighbour", ("sex",)), Scenario("hospital", ("sex", "race"))
     demands = [Demand(k, few), Demand(k, many), Demand(Requirement.parse("k >= 3"), many)]
     tuned = tune(
-        Case(patients()), demands, [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
+        Case(patients()), demands, [parse_measure("cells-changed")], Run(seed=1),
         scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
     )  # fmt: skip
     assert tuned.plan.scenarios == (few, many)
     assert tuned.plan.demands == tuple(demands)
     same = tune(
-        Case(patients()), demands[:2], [Requirement.parse("cells-changed <= 1").measure], Run(seed=1),
+        Case(patients()), demands[:2], [parse_measure("cells-changed")], Run(seed=1),
         scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
     )  # fmt: skip
     assert same.plan.requirements == (k,)

@@ -194,10 +194,10 @@ def parse_nodes(
 ) -> tuple[pl.Series, Nodes]:
     """Read a node column from its text forms; each label of the result is its own text form.
 
-    Without ``leaves`` they are the values that the texts name, in alphabetical order; beside codes that are
-    cut short, all that are as long, if they can be listed. Where there are beginnings of other codes, or
-    values that are not told, the ``known`` values are leaves, too; where none is known that they could stand
-    for, a leaf with three dots (``E11...``) stands for what nobody can list.
+    Without ``leaves`` they are the values that the texts name and those that are ``known``, in alphabetical
+    order; beside codes that are cut short, all that are as long, if they can be listed. Where none is known
+    that the beginning of a code, or values that are not told, could stand for, a leaf with three dots
+    (``E11...``) stands for what nobody can list.
     """
     stated = {form: _read(form) for form in text.drop_nulls().unique().sort()}
     read = [each for each in stated.values() if each is not None]
@@ -290,7 +290,7 @@ def _leaves(forms: Sequence[_Form], known: Known | None) -> list[str]:
     named = {value for form in forms for value in form.values}
     cuts, rest = {form.cut for form in forms if form.cut}, any(form.rest for form in forms)
     if not (cuts or rest):
-        return sorted(named)
+        return sorted(named if known is None else named | set(known.values))
     codes = [*named, *cuts, *(() if known is None else known.values)]
     if all(map(_LISTED.fullmatch, cuts)) and not rest and _are_alike(codes):
         return codes_of(WILDCARD * len(codes[0]))

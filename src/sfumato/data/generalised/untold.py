@@ -16,12 +16,16 @@ import polars as pl
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.text_forms import Known, set_text, stands_for_all
 from sfumato.data.persons import persons_of
+from sfumato.data.schema import Kind
 from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 
 
-def known_of(table: Table, name: str) -> Known | None:
-    """The values of a column, and those that few people have and nothing declares; None if it is coarse."""
+def known_of(table: Table, name: str, further: Collection[str] = ()) -> Known | None:
+    """The values of a column, and those that few people have and nothing declares; None if it is coarse.
+
+    What its order or type declares is a value, too, though nobody has it, and so are ``further`` ones.
+    """
     if table.is_generalised(name) or table.frame.schema[name].is_nested():
         return None
     column = table.schema[name]
@@ -31,7 +35,61 @@ def known_of(table: Table, name: str) -> Known | None:
     declared = [canonical_text(pl.Series([value])).item() for value in column.order]
     declared += [canonical_text(pl.Series([value])).item() for value, _ in column.labels]
     few = counts.filter(pl.col("n") < ENOUGH, ~pl.col("value").is_in(declared))
-    return Known(counts["value"].to_list(), few["value"].to_list())
+    domain = canonical_text(table.categories(name)) if column.kind in {Kind.NOMINAL, Kind.ORDINAL} else ()
+    return Known(sorted({*counts["value"], *domain, *further}), few["value"].to_list())
+
+
+def as_read(table: Table, name: str, original: Table, domain: Collection[str]) -> Table:
+    """A generalised column as who has the original reads it from a file: of its values, not of a step's.
+
+    Sets are of the values that they name and the ``domain`` of the original, whatever earlier steps made of
+    it; where every cell is one value of the original the column is exact.
+    """
+    exact = _exact_values(table, name, original)
+    if exact is not None:
+        others = {each: nodes for each, nodes in table.nodes.items() if each != name}
+        return replace(table, nodes=others).with_values(name, exact, column=original.schema[name])
+    return _with_domain(table, name, domain) if name in table.nodes else table
+
+
+def _exact_values(table: Table, name: str, original: Table) -> pl.Series | None:
+    """The cells of a column as values of the original; None if one is coarser, or no value of it."""
+    column, values = table.frame[name], original.categories(name)
+    if name in table.nodes:
+        nodes = table.nodes[name]
+        codes = nodes.codes(column)
+        used = np.unique(codes[codes >= 0])
+        if (nodes.sizes[used] != 1).any() or nodes.lone[used].any():
+            return None
+        texts = nodes.leaves.gather(nodes.members[nodes.starts[used]])
+        shown = texts.gather(pl.Series(np.searchsorted(used, codes)).set(pl.Series(codes < 0), None))
+    else:
+        low, high = column.struct.unnest().get_columns()
+        if not (column.is_null() | (low == high).fill_null(value=False)).all():
+            return None
+        shown = canonical_text(low)
+    found = shown.replace_strict(canonical_text(values), values, default=None, return_dtype=values.dtype)
+    return found if found.null_count() == shown.null_count() else None
+
+
+def _with_domain(table: Table, name: str, domain: Collection[str]) -> Table:
+    nodes = table.nodes[name]
+    codes = nodes.codes(table.frame[name])
+    wild = (nodes.labels == WILDCARD).to_numpy()
+    shown = wild | np.isin(np.arange(len(wild)), codes)
+    owners = np.repeat(np.arange(len(wild)), nodes.sizes)
+    named = np.isin(np.arange(len(nodes.leaves)), nodes.members[(shown & ~wild)[owners]])
+    kept = named | nodes.leaves.is_in(list(domain)).to_numpy()
+    more = sorted(set(domain).difference(nodes.leaves))
+    if kept.all() and not more:
+        return table
+    leaves = pl.Series("leaves", [*nodes.leaves.filter(kept), *more], dtype=pl.String)
+    labels, mine = nodes.labels.filter(shown).rename("labels"), (shown & ~wild)[owners]
+    pairs = (np.cumsum(shown) - 1)[owners[mine]], (np.cumsum(kept) - 1)[nodes.members[mine]]
+    new = Nodes.of_pairs(leaves, labels, pairs[0].astype(np.int32), pairs[1].astype(np.int32))
+    levels = None if nodes.levels is None else nodes.levels[shown]
+    column = table.frame[name].cast(pl.String).cast(new.dtype)
+    return table.with_nodes(name, column, replace(new, levels=levels))
 
 
 def without_naming(table: Table, name: str, few: Collection[str]) -> tuple[Table, int]:

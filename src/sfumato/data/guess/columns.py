@@ -8,13 +8,14 @@ the same story is found in `sfumato.data.relations.related`. No reason ever hold
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from sfumato.data.guess.facts import Facts, KindSign, normalised
+from sfumato.data.guess.facts import Facts, Guess, KindSign, normalised
 from sfumato.data.guess.kind import generalised_form, kind_of
+from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, find_person_number
 from sfumato.data.guess.role import UNDECIDED, role_of
 from sfumato.data.relations.related import Relation, find_related
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
@@ -35,31 +36,13 @@ __all__ = [
 Told = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class Guess:
-    """A proposal for one column.
-
-    ``confidence`` is that of the less certain of kind and role, and 0 where the role is left open.
-    """
-
-    column: Column
-    kind_reason: str
-    role_reason: str
-    confidence: float
-    is_guessed: bool = True  # False: someone has declared it
-
-    def given(self, roles: Mapping[str, Any]) -> Guess:
-        """The proposal with the role that someone has given the column, if any has."""
-        role = roles.get(self.column.name)
-        if role is None:
-            return self
-        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0, is_guessed=False)
-
-
 def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
     """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""
     told = told or {}
-    return _one_of_each(_guess_one(Facts(series), told.get(series.name, {})) for series in frame)
+    facts = [Facts(series) for series in frame]
+    guesses = [_guess_one(each, told.get(each.series.name, {})) for each in facts]
+    declared = {name for name, said in told.items() if "role" in said}
+    return _one_of_each(_with_persons(facts, guesses, declared))
 
 
 def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[Relation, ...]:
@@ -110,6 +93,29 @@ def _as_told(guessed: Guess, told: Mapping[str, Any]) -> Guess:
     confidence = guessed.confidence if column.role else 0.0
     kind_reason = "the file says so" if "kind" in told else guessed.kind_reason
     return replace(guessed, column=column, kind_reason=kind_reason, role_reason=reason, confidence=confidence)
+
+
+def _with_persons(facts: Sequence[Facts], guesses: Sequence[Guess], declared: set[str]) -> list[Guess]:
+    """Propose the column that numbers persons, and the one that numbers them within a household."""
+    found = {each.column.name: each for each in guesses}
+    person = find_person_number(facts, guesses)
+    if person is not None and person.name not in declared:
+        found[person.name] = _as_number(found[person.name], person)
+    member = find_member_number(facts, list(found.values()))
+    if member is not None and member[0] not in declared:
+        name, household = member
+        reason = f"it numbers the persons within `{household}`, which others may know"
+        column = replace(found[name].column, role=Role.KEY)
+        found[name] = replace(found[name], column=column, role_reason=reason, confidence=0.6)
+    return list(found.values())
+
+
+def _as_number(guessed: Guess, person: PersonNumber) -> Guess:
+    column, kind_reason = replace(guessed.column, role=Role.PERSON), guessed.kind_reason
+    if column.kind is Kind.CONTINUOUS:
+        column = replace(column, kind=Kind.NOMINAL, integer=False, lower=None, upper=None)
+        kind_reason = "numbers that name persons"
+    return Guess(column, kind_reason, person.reason, person.confidence)
 
 
 def _one_of_each(proposals: Iterable[Guess]) -> tuple[Guess, ...]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
 import polars as pl
 
-from sfumato.data.schema import Kind, Role
+from sfumato.data.guess.words import CONCEPTS, FILLERS, GRADES, LABELS, QUANTITIES, Concept
+from sfumato.data.schema import Column, Kind, Role
 
 #: The most distinct values that a slow look sees.
 SAMPLE = 1_000
@@ -23,6 +24,8 @@ SAMPLE = 1_000
 MOST_SHARE = 0.8
 
 _LOOKED_AT = 10 * SAMPLE
+#: Letters that no accent is taken from.
+_LETTERS = str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "œ": "oe", "đ": "d"})
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,27 @@ class RoleSign:
     reason: str
     confidence: float
     names: bool = False
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A proposal for one column.
+
+    ``confidence`` is that of the less certain of kind and role, and 0 where the role is left open.
+    """
+
+    column: Column
+    kind_reason: str
+    role_reason: str
+    confidence: float
+    is_guessed: bool = True  # False: someone has declared it
+
+    def given(self, roles: Mapping[str, Any]) -> Guess:
+        """The proposal with the role that someone has given the column, if any has."""
+        role = roles.get(self.column.name)
+        if role is None:
+            return self
+        return Guess(replace(self.column, role=role), self.kind_reason, "given", 1.0, is_guessed=False)
 
 
 @dataclass(frozen=True)
@@ -119,8 +143,23 @@ class Facts:
         return self.values.dtype.is_integer()
 
     def named(self, stems: str) -> bool:
-        """Whether the name holds one of these words."""
-        return bool(stems) and pattern(stems).search(self.name) is not None
+        """Whether the name holds one of these words, be it without "of" and the like."""
+        if not stems:
+            return False
+        bare = "_".join(word for word in self.name.split("_") if word not in FILLERS)
+        return any(pattern(stems).search(name) for name in {self.name, bare})
+
+    @cached_property
+    def concepts(self) -> tuple[Concept, ...]:
+        """What the name may be that of, the likeliest first."""
+        return tuple(concept for concept in CONCEPTS if self.named(concept.stems))
+
+    @cached_property
+    def numbers(self) -> str:
+        """What whole numbers of this name are: a label, a quantity or a grade; empty if it does not say."""
+        said = next((concept.numbers for concept in self.concepts if concept.numbers), "")
+        known = (("label", LABELS), ("quantity", QUANTITIES), ("grade", GRADES))
+        return said or next((what for what, stems in known if self.named(stems)), "")
 
     def share(self, shape: str) -> float:
         """The share of the sample that matches."""
@@ -138,9 +177,15 @@ def _without_blanks(texts: pl.Series) -> pl.Series:
 
 def normalised(name: str) -> str:
     """Write a name in small letters without accents, its words joined by ``_``: birthDate → birth_date."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", name.translate(_LETTERS)).encode("ascii", "ignore").decode()
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
     return re.sub(r"[^a-z0-9]+", "_", apart.lower()).strip("_")
+
+
+def plain_words(texts: pl.Series) -> pl.Series:
+    """Small letters without accents and digits, words with one space between."""
+    bare = texts.str.to_lowercase().str.replace_many(["ß", "ł"], ["ss", "l"]).str.normalize("NFKD")
+    return bare.str.replace_all(r"\p{M}", "").str.replace_all(r"[^\p{L}\d]+", " ").str.strip_chars()
 
 
 @cache

@@ -92,14 +92,6 @@ def recognise(texts: pl.Series, *, numbers: bool = False) -> NumberingMatch | No
     return best
 
 
-def has_account_number(texts: pl.Series) -> bool:
-    """Whether a bank account number stands somewhere in these texts."""
-    found = texts.str.extract(
-        r"\b([A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?)\b", 1
-    ).drop_nulls()
-    return bool(len(found) and IBAN.right(found).any())
-
-
 # The arithmetic of check digits ---------------------------------------------------------------------------
 #
 # Each function takes texts that have the shape of their number already (all of one length, capital letters,

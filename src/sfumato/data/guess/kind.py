@@ -16,13 +16,15 @@ from sfumato.data.date_forms import FORMS, days, to_iso
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.text_forms import looks_generalised
 from sfumato.data.guess import words
-from sfumato.data.guess.facts import Facts, KindSign
-from sfumato.data.schema import Kind
+from sfumato.data.guess.facts import Facts, KindSign, plain_words
+from sfumato.data.schema import Column, Kind
+from sfumato.errors import counted
 
 _CODES_AT_MOST = 15  # more distinct whole numbers than this are a quantity
 _LARGEST_CODE = 999
 _APART = 5  # a missing code among positive numbers is at least this many times the largest of the rest
 _BANDS_AT_MOST = 50  # more ranges than this are no grades
+_SHOWN_IN_ORDER = 6
 _SHORT = 3  # NA may be one among words of at most this length
 
 _ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2}(\.\d+)?)?$"
@@ -30,12 +32,30 @@ _LIKE_A_DATE = r"^\s*(?:\d{1,2}[./\-]\d{1,2}[./\-]\d{2,4}|\d{4}[./\-]\d{1,2}[./\
 _SHORT_YEAR = r"^\s*(\d{1,2}[./\-]\d{1,2}[./\-]\d{2})\s*$"
 _THOUSANDS_OR_DECIMALS = r"^\s*-?\d{1,3}(,\d{3})+\s*$"
 _CENTURIES = (18_500_000, 21_000_000)
-_NUMBER = r"\d+(?:\.\d+)?"
-#: Ranges as people write them: 18-24, 25 to 34, < 18, 65+, and a single number beside them.
-_BAND = (
-    rf"(?i)^(?:(<=?|≤|under|up to|bis)|(>=?|≥|over|from|ab))?\s?({_NUMBER})"
-    rf"(?:\s?(?:-|–|to|bis|à|a)\s?({_NUMBER})|\s?(\+|and over|and more|or more|or over))?$"
-)
+#: Letters and a number: G3, GS-12, T2.
+_CODE = r"^(\p{L}{1,5})[ .\-]?(0|[1-9]\d{0,2})$"
+_ODD_CODES = 2  # words beside such codes, as SES beside G3
+#: What may stand between the items of a set, and the share of the values that must have several items.
+_SEPARATORS, _SEVERAL_ITEMS = ("|", ";", ","), 0.2
+_LONGEST_ITEM = 40
+_AT_SEVERAL_PLACES = 0.3  # the share of the items of a set that stand now first, now later
+
+
+def _band() -> str:
+    """The pattern of ranges as people write them: 18-24, 25 to 34, < 18, 65+, and a single number."""
+    number = r"\d+(?:\.\d+)?"
+    below, above, between, onward, measures = (
+        "|".join(sorted((word.replace("+", r"\+") for word in words.RANGES[part]), key=len, reverse=True))
+        for part in ("below", "above", "between", "onward", "measures")
+    )
+    measured = rf"(?:\s?(?:{measures}))?"
+    return (
+        rf"(?i)^(?:({below})|({above}))?\s?€?({number}){measured}"
+        rf"(?:\s?(?:{between})\s?€?({number}){measured}|\s?({onward}))?$"
+    )
+
+
+_BAND = _band()
 
 
 def generalised_form(texts: pl.Series) -> Literal["interval", "node"] | None:
@@ -114,14 +134,14 @@ def _are_days(values: pl.Series, codes: tuple[int, ...]) -> bool:
 def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
     if not facts.whole:
         return Kind.CONTINUOUS, "numbers with decimals", 0.95
-    if facts.named(words.LABELS):
+    if facts.numbers == "label":
         return Kind.NOMINAL, "its name is that of a code", 0.8
-    if facts.named(words.QUANTITIES):
+    if facts.numbers == "quantity":
         return Kind.CONTINUOUS, "whole numbers, and its name is that of a quantity", 0.9
     large = (facts.values.abs() > _LARGEST_CODE).any()
     if distinct > _CODES_AT_MOST or 3 * distinct > len(facts.present) or large:
         return Kind.CONTINUOUS, "whole numbers, many or large ones", 0.8
-    if distinct > 2 and facts.named(words.GRADES):  # noqa: PLR2004
+    if distinct > 2 and facts.numbers == "grade":  # noqa: PLR2004
         return Kind.ORDINAL, "few whole numbers, and its name is that of a grade", 0.7
     return Kind.NOMINAL, "few distinct whole numbers: perhaps codes", 0.5
 
@@ -129,13 +149,8 @@ def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
 def _by_text(facts: Facts) -> KindSign | None:
     if facts.series.dtype != pl.String or not len(facts.sample):
         return None
-    if facts.sample.cast(pl.Float64, strict=False).is_not_null().any():
-        odd = _codes_beside(facts, lambda texts: texts.str.strip_chars().cast(pl.Float64, strict=False))
-        if odd and not facts.values.str.contains(r"^\s*(-?0\d|\+)").any():
-            reason = "numbers, beside texts that stand for a missing value"
-            return KindSign(Kind.CONTINUOUS, reason, 0.9, {"missing": odd})
-        if odd is not None:
-            return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": odd})
+    if (numbers := _by_number_texts(facts)) is not None:
+        return numbers
     if facts.sample.str.contains(_THOUSANDS_OR_DECIMALS).all():
         reason = "numbers whose commas may part thousands or decimals: say which sign is `decimal`"
         return KindSign(Kind.NOMINAL, reason, 0.3)
@@ -146,6 +161,37 @@ def _by_text(facts: Facts) -> KindSign | None:
             reason = "dates written year, month, day" + _told("texts", codes)
             return KindSign(Kind.DATE, reason, 0.95, {"missing": codes})
     return _by_date_form(facts)
+
+
+def _by_number_texts(facts: Facts) -> KindSign | None:
+    """Speak of numbers beside texts that stand for a missing value, or for one that does not apply."""
+    if facts.sample.cast(pl.Float64, strict=False).is_null().all():
+        return None
+    odd = _codes_beside(facts, _floats, words.NOT_APPLICABLE)
+    if odd is None:
+        return None
+    missing = tuple(code for code in odd if code not in words.NOT_APPLICABLE)
+    numbers = _by_numbers(Facts(_floats(facts.series))) if odd else None
+    if numbers is None or facts.values.str.contains(r"^\s*(-?0\d|\+)").any():
+        return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": missing})
+    reason = numbers.reason + _told("texts", odd if numbers.kind is not Kind.NOMINAL else missing)
+    if numbers.kind is Kind.CONTINUOUS:
+        codes = {"missing": (*odd, *numbers.facts["missing"])}
+        return KindSign(Kind.CONTINUOUS, reason, numbers.confidence, {**numbers.facts, **codes})
+    texts = facts.values.filter(_floats(facts.values).is_not_null())
+    apart = texts.filter(_floats(texts).is_in(list(numbers.facts["missing"])))
+    blank = ("",) if facts.blanks else ()
+    padded = (facts.values.str.strip_chars() != facts.values).any()
+    if numbers.kind is Kind.ORDINAL and not padded:
+        graded = pl.DataFrame({"text": texts.filter(~texts.is_in(apart.implode()))})
+        order = graded.sort(_floats(graded["text"]), "text")["text"].to_list()
+        codes = {"order": tuple(order), "missing": (*odd, *apart.sort(), *blank)}
+        return KindSign(Kind.ORDINAL, reason, numbers.confidence, codes)
+    return KindSign(Kind.NOMINAL, reason, numbers.confidence, {"missing": (*missing, *apart.sort())})
+
+
+def _floats(texts: pl.Series) -> pl.Series:
+    return texts.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def _by_date_form(facts: Facts) -> KindSign | None:
@@ -183,39 +229,125 @@ def _dates(texts: pl.Series) -> pl.Series:
     return days.zip_with(days.is_not_null(), times)
 
 
-def _by_bands(facts: Facts) -> KindSign | None:
-    """Speak of ranges such as 18-24 and 65+: grades whose order the numbers tell."""
+def _by_order(facts: Facts) -> KindSign | None:
+    """Speak of texts that have an order: ranges such as 18-24 and 65+, words of a scale, grades like G3."""
     if not facts.textual or not 2 < facts.distinct <= min(_BANDS_AT_MOST, len(facts.present) // 3):  # noqa: PLR2004
         return None
     texts = facts.values.cast(pl.String)
     codes = [*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]
-    odd = texts.filter(texts.is_in(codes))
-    bands = _read_bands(texts.filter(~texts.is_in(codes)))
-    mostly = 2 * int(bands["ranged"].sum()) > len(bands)
-    if len(bands) < 3 or not mostly or not bands["sound"].all():  # noqa: PLR2004
-        return None
-    order = bands.sort("low", "high", "text")["text"].to_list()
+    odd, texts = texts.filter(texts.is_in(codes)), texts.filter(~texts.is_in(codes))
     missing = (*odd.sort(), *([""] if facts.blanks else []))  # whatever is not in the order must be missing
-    reason = "ranges of numbers, which have an order" + _told("texts", missing)
-    return KindSign(Kind.ORDINAL, reason, 0.8, {"order": tuple(order), "missing": missing})
+    for what, read in (("ranges of numbers", _bands), ("words of a scale", _scale), ("grades", _graded)):
+        order = read(texts, facts)
+        if len(order) > 2:  # noqa: PLR2004
+            reason = f"{what}, which have an order" + _told("texts", missing)
+            return KindSign(Kind.ORDINAL, reason, 0.8, {"order": tuple(order), "missing": missing})
+    return None
+
+
+def _bands(texts: pl.Series, facts: Facts) -> list[str]:  # noqa: ARG001
+    """The texts in order, if all are numbers or ranges, most of them ranges, and none overlaps another."""
+    bands = _read_bands(texts).sort("low", "high", "text")
+    overlap = (bands["high"].shift(1) > bands["low"]).any()
+    sound = bands["sound"].all() and 2 * int(bands["ranged"].sum()) > len(bands) and not overlap
+    return bands["text"].to_list() if sound else []
 
 
 def _read_bands(texts: pl.Series) -> pl.DataFrame:
     """The ends of each range, whether there are two, and whether it reads at all."""
-    below, over, low, high, above = (pl.col("text").str.extract(_BAND, group) for group in range(1, 6))
+    plain = pl.col("text").str.replace_all(r"(\d),(\d{3})\b", "${1}${2}")
+    below, over, low, high, above = (plain.str.extract(_BAND, group) for group in range(1, 6))
+    # 00-04 is a range, 01-01301 is a code.
+    code = low.str.contains(r"^0\d") & (low.str.len_bytes() != high.str.len_bytes())
     read = pl.DataFrame({"text": texts}).with_columns(
         low=pl.when(below.is_not_null()).then(-1.0).otherwise(low.cast(pl.Float64, strict=False)),
         high=pl.coalesce(high, low).cast(pl.Float64, strict=False),
         ranged=pl.any_horizontal(part.is_not_null() for part in (below, over, high, above)),
+        code=code.fill_null(value=False),
     )
-    return read.with_columns(sound=(pl.col("low") <= pl.col("high")).fill_null(value=False))
+    return read.with_columns(sound=(pl.col("low") <= pl.col("high")).fill_null(value=False) & ~pl.col("code"))
+
+
+def _scale(texts: pl.Series, facts: Facts) -> list[str]:  # noqa: ARG001
+    """The texts in order, if all are words of one scale, such as never, sometimes, always."""
+    plain = dict(zip(texts, plain_words(texts), strict=True))
+    for scale in words.SCALES:
+        if scale.keys() >= set(plain.values()) and len({scale[bare] for bare in plain.values()}) > 2:  # noqa: PLR2004
+            return sorted(plain, key=lambda text: (scale[plain[text]], text))
+    return []
+
+
+def _graded(texts: pl.Series, facts: Facts) -> list[str]:
+    """The texts in order, if the column is one of grades and they are letters with a number, as G3 to G15.
+
+    A word or two beside them, as SES, stand last.
+    """
+    if facts.numbers != "grade":
+        return []
+    letters, number = (pl.col("text").str.extract(_CODE, group) for group in (1, 2))
+    read = pl.DataFrame({"text": texts}).with_columns(letters=letters, number=number.cast(pl.Int64))
+    others = read.filter(pl.col("number").is_null())["text"]
+    if len(others) > _ODD_CODES or len(read) - len(others) < 2 or not others.str.contains(r"^\p{L}+$").all():  # noqa: PLR2004
+        return []
+    return read.sort("letters", "number", "text", nulls_last=True)["text"].to_list()
+
+
+def shown_order(column: Column) -> str:
+    """The order of a column as far as its values are ranges, grades or words of our own lists."""
+    texts = pl.Series([str(value) for value in column.order], dtype=pl.String)
+    ours = set().union(*words.SCALES)
+    known = texts.str.contains(_BAND) | texts.str.contains(_CODE) | plain_words(texts).is_in(list(ours))
+    shown = texts.filter(known).to_list()
+    if not shown:
+        return ""
+    ends = [*shown[:2], "…", shown[-1]] if len(shown) > _SHOWN_IN_ORDER else shown
+    rest = len(texts) - len(shown)
+    return " < ".join(ends) + (f", and {counted(rest, 'other')}" if rest else "")
+
+
+def _by_items(facts: Facts) -> KindSign | None:
+    """Speak of sets of items in one text, as bread|milk: items that several values share, in any number."""
+    if facts.series.dtype != pl.String:
+        return None
+    known = facts.values.is_in([*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS])
+    texts, codes = facts.values.filter(~known), tuple(facts.values.filter(known).sort())
+    for separator in _SEPARATORS:
+        if _are_sets(texts, separator):
+            more = {"separator": separator, "missing": codes}
+            return KindSign(Kind.SET, f"sets of items with `{separator}` between them", 0.7, more)
+    return None
+
+
+def _are_sets(texts: pl.Series, separator: str) -> bool:
+    several = texts.str.contains(separator, literal=True)
+    if int(several.sum()) < max(3, _SEVERAL_ITEMS * len(texts)):
+        return False
+    cells = pl.DataFrame(
+        {"items": texts.str.strip_chars().str.strip_chars_end(separator).str.split(separator)}
+    )
+    sizes, different = cells["items"].list.len(), cells["items"].list.n_unique()
+    if sizes.n_unique() < 2 or (sizes != different).any():  # noqa: PLR2004  # parts of a code, or of an address
+        return False
+    items = cells.with_row_index("cell").explode("items").with_columns(pl.col("items").str.strip_chars())
+    items = items.with_columns(place=pl.int_range(pl.len()).over("cell"))
+    texts_of = items["items"]
+    long = texts_of.str.len_chars().max() or 0
+    if (texts_of == "").any() or long > _LONGEST_ITEM:  # type: ignore[operator]
+        return False
+    if separator == "," and not texts_of.str.contains(r"\p{L}").all():
+        return False
+    counts = items.group_by("items").agg(pl.len(), places=pl.col("place").n_unique())
+    wandering = float((counts["places"] > 1).mean() or 0.0)  # type: ignore[arg-type]
+    return 2 * len(counts) <= len(items) and wandering >= _AT_SEVERAL_PLACES
 
 
 def _otherwise(facts: Facts) -> KindSign:
     if not len(facts.present):
         return KindSign(Kind.NOMINAL, "no value at all", 0.1)
     codes = _missing_words(facts) if facts.series.dtype == pl.String else ()
-    return KindSign(Kind.NOMINAL, "text" + _told("texts", codes), 0.9, {"missing": codes})
+    met = set(plain_words(facts.sample)) if facts.textual and facts.distinct == 2 else set()  # noqa: PLR2004
+    what = "yes or no" if met and any(met <= each for each in words.YES_NO) else "text"
+    return KindSign(Kind.NOMINAL, what + _told("texts", codes), 0.9, {"missing": codes})
 
 
 KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
@@ -223,7 +355,8 @@ KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
     _by_form,
     _by_numbers,
     _by_text,
-    _by_bands,
+    _by_order,
+    _by_items,
     _otherwise,
 )
 
@@ -235,10 +368,12 @@ def _told(what: str, codes: tuple[str, ...]) -> str:
     return f"; some {what} stand for a missing value" if codes else ""
 
 
-def _codes_beside(facts: Facts, read: Callable[[pl.Series], pl.Series]) -> tuple[str, ...] | None:
+def _codes_beside(
+    facts: Facts, read: Callable[[pl.Series], pl.Series], more: tuple[str, ...] = ()
+) -> tuple[str, ...] | None:
     """The texts that do not read, if each stands for a missing value; None if one does not."""
     odd = facts.values.filter(read(facts.values).is_null())
-    known = odd.str.strip_chars().is_in([*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS])
+    known = odd.str.strip_chars().is_in([*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS, *more])
     return tuple(odd.str.strip_chars().unique().sort()) if known.all() else None
 
 

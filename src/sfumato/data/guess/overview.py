@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from sfumato.data.classes.classes import alike_in_all
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
+from sfumato.data.guess.kind import shown_order
+from sfumato.data.guess.person_numbers import in_records
 from sfumato.data.notebook import as_html
+from sfumato.data.persons import persons_of
 from sfumato.data.relations.joining import units_of
 from sfumato.data.relations.regrouping import HOW, regroupings
 from sfumato.data.relations.related import Relation
@@ -34,6 +38,7 @@ _KNOWN_CODES = frozenset(
     for code in (
         *words.MISSING_WORDS,
         *words.SHORT_MISSING_WORDS,
+        *words.NOT_APPLICABLE,
         *words.MISSING_NUMBERS,
         *words.MISSING_DATES,
     )
@@ -70,6 +75,8 @@ class Summary:
         notes = []
         if self.column.labels:
             notes.append(counted(len(self.column.labels), "value label"))
+        if self.guess.is_guessed and (order := shown_order(self.column)):
+            notes.append(f"order {order}")
         if self.codes:
             notes.append(
                 f"{'missing code' if len(self.codes) == 1 else 'missing codes'} {' '.join(self.codes)}"
@@ -108,8 +115,38 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class PersonCounts:
+    """How many persons a table is of, by which column, the fewest and most records that one has.
+
+    ``unique`` counts those whom nobody else is alike in the keys of all their records.
+    """
+
+    column: str
+    persons: int
+    fewest: int
+    most: int
+    unique: int
+
+    def sentence(self, keys: Sequence[str]) -> str:
+        """How many there are, and how many of them are unique on the keys."""
+        there = (
+            f"{counted(self.persons, 'person')} with {in_records(self.fewest, self.most)} by `{self.column}`"
+        )
+        if not keys:
+            return there
+        share = percent(self.unique / self.persons)
+        return (
+            f"{there}; {self.unique} of {self.persons} persons ({share}) are unique on the "
+            f"{counted(len(keys), 'likely key')} {name_columns(keys)}"
+        )
+
+
+@dataclass(frozen=True)
 class Overview:
-    """A table at a glance; ``unique`` counts the records that no other is alike in all keys."""
+    """A table at a glance; ``unique`` counts the records that no other is alike in all keys.
+
+    Of a table with several records of each person ``persons`` counts these.
+    """
 
     records: int
     columns: tuple[Summary, ...]
@@ -119,6 +156,7 @@ class Overview:
     joins: tuple[str, ...] = ()  # on what would put records together again
     notes: tuple[str, ...] = ()  # on how the file was read
     reading: Mapping[str, str] = field(default_factory=dict)  # what a plan says of that
+    persons: PersonCounts | None = None
 
     @property
     def schema(self) -> Schema:
@@ -129,14 +167,18 @@ class Overview:
     def warnings(self) -> list[str]:
         """What should be known before anything is done with the table, in words."""
         schema = self.schema
-        keys, units = schema.with_role(Role.KEY), schema.with_role(Role.PERSON)
+        keys = schema.with_role(Role.KEY)
         found = [
             _about(
                 schema.with_role(Role.IDENTIFIER),
                 "identifies people: leave it out",
                 "identify people: leave them out",
             ),
-            _about(schema.undecided(), "has no role yet: decide", "have no role yet: decide"),
+            _about(
+                schema.undecided(),
+                "has no role yet: decide, or leave it out",
+                "have no role yet: decide, or leave them out",
+            ),
             _about(self._with_distinct(0), "has no value at all", "have no value at all"),
             _about(self._with_distinct(1), "has the same value throughout", "have the same value throughout"),
             _about(
@@ -151,19 +193,13 @@ class Overview:
         if self.duplicates:
             verb = "repeats" if self.duplicates == 1 else "repeat"
             found.append(f"{self.duplicates} of {self.records} records {verb} another one in full")
-        if keys and self.records:
+        if keys and self.records and self.persons is None:
             share = percent(self.unique / self.records)
             found.append(
                 f"{self.unique} of {self.records} records ({share}) are unique on the "
                 f"{counted(len(keys), 'likely key')} {name_columns(keys)}"
             )
-        found += [
-            f"the records are of {summary.distinct} persons by {name_columns(units)}: risks are those of "
-            "persons"
-            for summary in self.columns
-            if summary.column.name in units
-        ]
-        found += self.joins
+        found += [*self.joins, *([self.persons.sentence(keys)] if self.persons else [])]
         return [*self.notes, *(sentence for sentence in found if sentence)]
 
     def to_frame(self) -> pl.DataFrame:
@@ -204,6 +240,7 @@ class Overview:
             "duplicates": self.duplicates,
             "keys": keys,
             "unique_on_keys": self.unique if keys else None,
+            **({} if self.persons is None else {"persons": asdict(self.persons)}),
             "unique_share": self.unique / self.records if keys and self.records else None,
             "related": [
                 {"columns": list(group.columns), "reason": group.reason, "confidence": group.confidence}
@@ -234,7 +271,22 @@ def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Re
         duplicates=0 if apart or not columns else frame.height - frame.n_unique(),
         unique=frame.height if apart & keys else int(compared),
         joins=tuple(_joins(table)),
+        persons=_persons(table, sorted(keys)),
     )
+
+
+def _persons(table: Table, keys: Sequence[str]) -> PersonCounts | None:
+    """Count the persons of a table, if a column says whose its records are, and those who are unique."""
+    column = table.schema.only_role(Role.PERSON)
+    if column is None or not len(table):
+        return None
+    _, owners, sizes = np.unique(persons_of(table), return_inverse=True, return_counts=True)
+    shown = table.frame.select(keys).hash_rows().to_numpy() if keys else np.zeros(len(table))
+    alike = alike_in_all(np.unique(shown, return_inverse=True)[1].astype(np.int64), owners)
+    first = np.unique(owners, return_index=True)[1]
+    _, places, like = np.unique(alike[first], return_inverse=True, return_counts=True)
+    alone = int((like[places] == 1).sum())
+    return PersonCounts(column, len(sizes), int(sizes.min()), int(sizes.max()), alone)
 
 
 def _joins(table: Table) -> Iterator[str]:

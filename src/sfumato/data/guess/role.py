@@ -13,32 +13,38 @@ from functools import cache
 import polars as pl
 
 from sfumato.data.guess import words
-from sfumato.data.guess.facts import MOST_SHARE, Facts, RoleSign
-from sfumato.data.guess.identifiers import has_account_number, recognise
+from sfumato.data.guess.contacts import EMAIL, contacts_in
+from sfumato.data.guess.facts import MOST_SHARE, Facts, RoleSign, plain_words
+from sfumato.data.guess.identifiers import recognise
 from sfumato.data.schema import Kind, Role
+from sfumato.errors import quoted
 
-UNDECIDED = "no sign either way: decide"
+UNDECIDED = "no sign either way: decide, or leave it out"
 
-_MANY_HOUSEHOLDS = 15  # fewer distinct numbers than this are a type of household, not its number
+_UNIT_NUMBERS = (Role.PERSON, Role.HOUSEHOLD)
+_MANY_UNITS = 15  # fewer distinct numbers than this are a type of household or a place in it, not a number
 _MIN_RECORDS = 20  # records below which "all distinct" says nothing
 _LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
 _LONG = 6  # words that make a text a sentence
 _MANY_TEXTS = 50  # different texts that are more than a list of answers
+_MANY_WORDS = 20  # the same in a column that is called one of free text
+_FEW_WORDS = 12  # the most words that a column of sexes or marital states has
 _MOSTLY_DISTINCT = 0.5
 _SHARED = 0.1  # fewer distinct values for each record than this name something shared, not a person
 _FAMILIES = 0.05  # the share of family names that are common ones: most are rare
 
-_EMAIL = r"[\w.+\-]+@[\w\-]+\.[\w.\-]+"
+#: How a value becomes its shape: letters, digits and any sign that is not common are replaced.
+_SIGNS = (
+    (r"\p{N}", "9"), (r"\p{Lu}|\p{Lt}", "A"), (r"[\p{L}\p{M}--A]", "a"), (r"\s+", " "),
+    (r"[^9Aa \-./,:;()+@|_]", "?"), ("a{4,}", "aaa"), ("A{5,}", "AAAA"), ("9{12,}", "999999999999"),
+    (r"\?{2,}", "?"), ("^(.{24}).+$", "${1}…"),
+)  # fmt: skip
 _LETTERS = r"\p{Lu}[\p{L}'’\-]*\.?"
 _NAME = rf"^(?:\p{{Lu}}\p{{Ll}}*\.\s)?{_LETTERS}(?:,?\s(?:{_LETTERS}|\p{{Ll}}{{1,3}})){{1,4}}$"
 _WORDS = r"^[\p{L}'’.,\- ]+$"
 _TITLED = (
     r"\b(?:Mrs?|Ms|Dr|Prof|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra|Signora?|Dott)\b\.? \p{Lu}\p{Ll}+"
-)
-_CALLED = (
-    r"(?:\+|\b00)\d{1,3}[\s().\-/]*\d[\d\s().\-/]{6,14}\d"
-    r"|\b0\d{1,5}[\s\-/]\d{3,4}[\d\s\-/]{1,6}\b|\b\d{3}[.\-]\d{3}[.\-]\d{4}\b"  # within a country
 )
 _STREET = (
     r"(?i)^\d+\w?,? .*\b(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|way|court|ct|place"
@@ -64,7 +70,7 @@ class Shape:
 
 
 SHAPES: tuple[Shape, ...] = (
-    Shape("e-mail addresses", f"^{_EMAIL}$"),
+    Shape("e-mail addresses", f"^{EMAIL}$"),
     Shape("phone numbers", r"^(\+|0|\()[\d\s().\-/]{6,19}$|^\(?\d{3}\)?[\s.\-]\d{3}[\s.\-]\d{4}$"),
     Shape("addresses of devices", r"(?i)^[\da-f]{2}([:\-][\da-f]{2}){5}$"),
     Shape("network addresses", r"^\d{1,3}(\.\d{1,3}){3}$|(?i)^[\da-f]{1,4}(:[\da-f]{0,4}){3,7}$"),
@@ -83,42 +89,43 @@ SHAPES: tuple[Shape, ...] = (
 
 
 def role_of(facts: Facts, kind: Kind) -> RoleSign:
-    """What the surest sign says of the column; without one it is undecided."""
-    looks = [look(facts, kind) for look in ROLE_SIGNS]
-    signs = [RoleSign(None, UNDECIDED, 0.0), *(sign for sign in looks if sign is not None)]
-    return max(signs, key=lambda sign: sign.confidence)
+    """What the surest sign says of the column; without one it is undecided, and its values have a shape."""
+    signs = [sign for look in ROLE_SIGNS if (sign := look(facts, kind)) is not None]
+    if signs:
+        return max(signs, key=lambda sign: sign.confidence)
+    shapes = _shapes(facts)
+    return RoleSign(None, f"{UNDECIDED}; values like {shapes}" if shapes else UNDECIDED, 0.0)
+
+
+def _shapes(facts: Facts) -> str:
+    """The shape that most of the values have, and the one that fewest have: 9 for digits, a for letters."""
+    shapes = facts.sample.str.strip_chars().rename("shape")
+    for pattern, sign in _SIGNS:
+        shapes = shapes.str.replace_all(pattern, sign)
+    counts = shapes.value_counts(name="count").filter(pl.col("shape") != "").sort("count", "shape")["shape"]
+    return quoted(dict.fromkeys([*counts.tail(1), *counts.head(1)]), " or ")
 
 
 # By the name of the column --------------------------------------------------------------------------------
 
 
 def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
-    for role, confidence, stems in words.ROLES:
-        if not facts.named(stems):
-            continue
-        repeats = facts.distinct < len(facts.present)
+    for concept in facts.concepts:
+        role, repeats = concept.role, facts.distinct < len(facts.present)
         if role is None:
             return None
         if role is Role.WEIGHT and not _can_weigh(facts):
             continue
-        if role is Role.HOUSEHOLD and (not repeats or facts.distinct <= _MANY_HOUSEHOLDS):
+        if role in _UNIT_NUMBERS and repeats and facts.distinct <= _MANY_UNITS:
+            continue
+        if role is Role.HOUSEHOLD and not repeats:
             continue
         if role is Role.PERSON and not repeats:
-            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", confidence)
-        return RoleSign(role, f"its name is that of {_ROLE_WORDS[role]}", confidence)
+            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", concept.sure)
+        return RoleSign(role, f"its name is that of {concept.what}", concept.sure)
     if kind is Kind.DATE:
         return RoleSign(Role.KEY, "a date may be known from elsewhere", 0.5)
     return None
-
-
-_ROLE_WORDS = {
-    Role.WEIGHT: "a sampling weight",
-    Role.HOUSEHOLD: "a household's number",
-    Role.PERSON: "a person's number, and persons have several records",
-    Role.IDENTIFIER: "a direct identifier",
-    Role.SENSITIVE: "something people keep to themselves",
-    Role.KEY: "something others may know of a person",
-}
 
 
 def _can_weigh(facts: Facts) -> bool:
@@ -169,36 +176,58 @@ def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
     """Speak of what stands somewhere in the texts, be it in few of them."""
     if not facts.textual or kind in {Kind.DATE, Kind.CONTINUOUS, Kind.ORDINAL}:
         return None
-    texts = facts.values.cast(pl.String)
-    at = texts.filter(
-        texts.str.contains("@", literal=True)
-    )  # looking for one letter is quick, at every value
-    if at.str.contains(_EMAIL).any():
-        return RoleSign(Role.IDENTIFIER, "e-mail addresses stand in its text", 0.85)
-    if facts.share(r"\s\S+\s") == 0:
-        return None
-    if has_account_number(facts.sample):
-        return RoleSign(Role.IDENTIFIER, "bank account numbers stand in its text", 0.85)
-    for what, pattern in (("phone numbers", _CALLED), ("titles with names", _TITLED)):
-        if facts.share(pattern) > 0:
-            return RoleSign(Role.IDENTIFIER, f"{what} stand in its text", 0.85)
+    found = contacts_in(facts.values)
+    if found:
+        return RoleSign(Role.IDENTIFIER, f"{next(iter(found.cells))} stand in its text", 0.85)
+    if facts.share(r"\s\S+\s") and facts.values.cast(pl.String).str.contains(_TITLED).any():
+        return RoleSign(Role.IDENTIFIER, "titles with names stand in its text", 0.85)
     return None
 
 
 def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
     """Speak of free text: many words, mostly distinct; or some, if there are many or the name says so."""
-    if not facts.textual or kind is not Kind.NOMINAL or len(facts.sample) < _SEVERAL:
+    if not facts.textual or kind is not Kind.NOMINAL:
         return None
-    several = facts.share(r"\S\s+\S") >= _MOSTLY_DISTINCT
+    spaced = facts.share(r"\S\s+\S")
+    if facts.named(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
+        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
+    if len(facts.sample) < _SEVERAL:
+        return None
     long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
     if long and facts.distinct_share >= _MOSTLY_DISTINCT:
         reason = "long texts, mostly distinct: free text may name people"
         return RoleSign(Role.IDENTIFIER, reason, 0.87)
-    if several and facts.named(words.FREE_TEXT):
-        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
-    if several and facts.distinct >= _MANY_TEXTS and facts.distinct_share >= _SHARED:
+    if spaced >= _MOSTLY_DISTINCT and facts.distinct >= _MANY_TEXTS and facts.distinct_share >= _SHARED:
         return RoleSign(Role.IDENTIFIER, "many texts of several words: free text may name people", 0.6)
     return None
+
+
+def _by_words(facts: Facts, kind: Kind) -> RoleSign | None:
+    """Speak of values that are words for the sexes, or for marital states, of one language."""
+    if not facts.textual or kind is not Kind.NOMINAL or not 1 < facts.distinct <= _FEW_WORDS:
+        return None
+    if are_sexes(facts):
+        return RoleSign(Role.KEY, "its values are words for the sexes", 0.75)
+    met = _words_of(facts)
+    if len(met) > 1 and any(met <= states for states in words.MARITAL):
+        return RoleSign(Role.KEY, "its values are words for marital states", 0.75)
+    return None
+
+
+def are_sexes(facts: Facts) -> bool:
+    """Whether the values are words for the sexes in one language, for the one and for the other."""
+    if not facts.textual or not 1 < facts.distinct <= _FEW_WORDS:
+        return False
+    met = _words_of(facts)
+    return any(
+        met <= one | other | neither and met & one and met & (other - one) and len(met & (one | other)) > 1
+        for one, other, neither in words.SEXES
+    )
+
+
+def _words_of(facts: Facts) -> set[str]:
+    texts = facts.values.cast(pl.String)
+    return set(plain_words(texts.filter(~texts.is_in([*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]))))
 
 
 def _by_people(facts: Facts, kind: Kind) -> RoleSign | None:
@@ -264,6 +293,7 @@ ROLE_SIGNS: tuple[Callable[[Facts, Kind], RoleSign | None], ...] = (
     _by_numbering,
     _by_content,
     _by_length,
+    _by_words,
     _by_people,
     _by_distinctness,
 )

@@ -1,20 +1,89 @@
-"""Words in the names of columns that tell what a column is, in English and some other languages.
+"""Words by which columns and values are known, in nine languages; they stand in ``vocabulary.toml``.
 
-A word stands for itself as a whole word of the name; ``*`` stands for any letters. ``household_n*`` is two
-words in a row. New words go here; how they are weighed stands in `sfumato.data.guess.columns`.
+A word stands for itself as a whole word of a name; ``*`` stands for any letters. ``household_n*`` is two
+words in a row. New words go into that table; how they are weighed stands in `sfumato.data.guess.role` and
+`sfumato.data.guess.kind`.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
 from sfumato.data.schema import Role
 
+LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "sv")
+
+
+@dataclass(frozen=True)
+class Concept:
+    """What a column may be about: the words for it, the role it has then, and how sure that is.
+
+    ``numbers`` is what whole numbers are there (label, quantity, grade); a ``trait`` stays with a person.
+    """
+
+    what: str
+    stems: str
+    role: Role | None = None
+    sure: float = 0.8
+    numbers: str = ""
+    trait: bool = False
+
+
+def _concepts(tables: list[dict[str, Any]]) -> Iterator[Concept]:
+    for table in tables:
+        stems = " ".join(table.pop(language, "") for language in (*LANGUAGES, "code"))
+        yield Concept(**{**table, "role": Role(table["role"]) if "role" in table else None}, stems=stems)
+
+
+def _stems(table: Mapping[str, str]) -> str:
+    return " ".join(table.values())
+
+
+def _phrases(table: Mapping[str, str]) -> tuple[str, ...]:
+    """Each phrase as it stands, in small letters, in capitals, and with one capital in front."""
+    said = [phrase for phrases in table.values() for phrase in phrases.split("|")]
+    forms = ((one, one.lower(), one.upper(), one[:1].upper() + one[1:]) for one in said)
+    return tuple(dict.fromkeys(form for each in forms for form in each))
+
+
+_TABLES = tomllib.loads(resources.files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+
+#: What columns may be about. The first that is met decides.
+CONCEPTS: tuple[Concept, ...] = tuple(_concepts(_TABLES["columns"]))
+
+#: Names of texts in which anything may stand; of numbers that count or measure, that rank, that only name.
+FREE_TEXT, QUANTITIES, GRADES, LABELS = (
+    _stems(_TABLES[name]) for name in ("free_text", "quantities", "grades", "labels")
+)
+#: Names of numbers of things, and of people who are not those that the records are about.
+THINGS = _stems(_TABLES["things"])
+#: Last words of the names of columns that number something.
+NUMBERS = _stems(_TABLES["numbers"])
+#: Names of columns that hold the number of a person, of whatever country.
+PERSON_NUMBERS = _stems(_TABLES["person_numbers"])
+#: Words before a number that say whose or what number it is.
+PHONE_CUES, IDENTITY_CUES = (
+    tuple(dict.fromkeys(_stems(_TABLES[name]).split())) for name in ("phone_cues", "identity_cues")
+)
+
+#: Words that names may do without: of, the.
+FILLERS = frozenset(_stems(_TABLES["fillers"]).split())
+
 #: Texts that stand for a missing value wherever they are met.
-MISSING_WORDS = (
+_MISSING = (
     *(".", "..", "?", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"),
     *("#NULL!", "#VALUE!", "(null)", "\\N", "n.a.", "N.A.", "k.A.", "k. A."),
+    *_phrases(_TABLES["missing"]),
 )
+MISSING_WORDS = tuple(dict.fromkeys(_MISSING))
 #: The same, unless all values of the column are as short (NA may be Namibia).
-SHORT_MISSING_WORDS = ("NA", "na", "-", "--")
+SHORT_MISSING_WORDS = ("NA", "na", "-", "--", "ND", "nd", "kA", "KA")
+#: The same beside numbers only.
+NOT_APPLICABLE = _phrases(_TABLES["not_applicable"])
 #: Numbers that stand for a missing value, if they stand apart from all others.
 MISSING_NUMBERS = tuple(
     {-1, -7, -8, -9}
@@ -24,118 +93,21 @@ MISSING_NUMBERS = tuple(
 #: Dates that no one means; the last day of all times is what databases write for "no end".
 MISSING_DATES = ("0001-01-01", "1111-11-11", "9999-01-01", "9999-09-09", "9999-12-31")
 
-#: Roles with how sure the words are. The first that is met decides, so the narrower come first; words without
-#: a role tell that the later ones do not apply.
-ROLES: tuple[tuple[Role | None, float, str], ...] = (
-    (
-        None,
-        0.0,
-        "body_weight birth_weight birthweight weight_kg weight_lb* weight_loss household_head hh_head",
-    ),
-    (
-        Role.WEIGHT,
-        0.9,
-        """
-        *wgt* wt pweight* *sampl*_w* survey_w* person_w* household_w* hh_w* final_w* weighting
-        poids gewichtung hochrechn* factor_expansion fexp*
-        """,
-    ),
-    (Role.WEIGHT, 0.6, "weight weights w gewicht peso ponder*"),
-    (Role.KEY, 0.8, "hhsize hh_size household_size family_size hh_type household_type hhcivil"),
-    (
-        Role.HOUSEHOLD,
-        0.9,
-        """
-        hid hhid hhnr idhh hh_id household_id ori_hid household_n* hh_n* famil*_id dwelling_id
-        haushalt*_id haushalt*_n* menage_id foyer_id hogar_id idhog* huishouden*_id hushall*_id nucleo_id
-        """,
-    ),
-    (Role.HOUSEHOLD, 0.6, "hh household haushalt menage hogar"),
-    (
-        Role.KEY,
-        0.7,
-        """
-        hospital*_id clinic_id ward_id school_id region*_id county_id district_id state_id city_id country_id
-        municip*_id store_id branch_id
-        """,
-    ),
-    (
-        Role.PERSON,
-        0.9,
-        """
-        *patient*_id patientid person*_id personid subject*_id subjectid participant*_id client*_id member*_id
-        individual_id customer*_id student_id employee_id pid persnr pat_id pers_id
-        respondent*_id respondentid panelist_id pupil_id worker_id resident_id person_n* patient_n* subject_n*
-        """,
-    ),
-    (
-        Role.IDENTIFIER,
-        0.9,
-        """
-        id *_id userid caseid recordid companyid firmid *utilityid ssn nin nhs* passport*
-        *name nachname vorname nom prenom apellido*
-        email e_mail mail phone* tel telef* mobile fax address adress* street strasse
-        iban account* card_n* credit_card url ip ip_address licen*_n* plate nif dni cpf bsn mrn
-        uuid guid personnummer index unnamed* rowid row_n* record_n* case_n*
-        pesel hetu codice_fiscale aadhaar steuer_id sozialversicherung* social_security* insurance_n*
-        national_id* achternaam voornaam cognome nazwisko imie efternamn fornamn sobrenome
-        """,
-    ),
-    (
-        Role.SENSITIVE,
-        0.8,
-        """
-        *income* einkommen* revenu* ingres* salar* wage* lohn earning* expend* charge* debt* asset* saving*
-        capital_gain capital_loss tax* *tax benefit* credit* profit*
-        diag* diseas* illness* icd* disab* hiv cancer drug* treat* symptom* health* mental* pregnan*
-        krank* enfermedad* maladie*
-        crim* convict* politic* party vote* sexual* relig*
-        """,
-    ),
-    (
-        Role.KEY,
-        0.8,
-        """
-        age alter edad eta idade leeftijd sex sexo sexe geschlecht gender
-        birth* born geburt* naissance nacimiento dob yob death*
-        race ethn* etni* nation* citizen* langu*
-        *marit* marstat civil* familienstand relat* children kids
-        edu educ* bildung* school* degree *occu* beruf* profession job *workclass employ* industr*
-        *countr* land pays pais region* state county kreis province district municip* gemeinde city town ort
-        village zip* post*code postal* plz urb* rural geo* lat lon latitude longitude
-        hospital* admi* discharg* los height tenure
-        """,
-    ),
+#: The words of each language for the one sex, the other and neither; for yes and no; for marital states.
+SEXES = tuple(tuple(set(side.split()) for side in words.split("<")) for words in _TABLES["sexes"].values())
+YES_NO = tuple(set(words.split()) for words in _TABLES["yes_no"].values())
+MARITAL = tuple(set(words.split("|")) for words in _TABLES["marital"].values())
+#: Scales from low to high: the place of each word.
+SCALES: tuple[Mapping[str, int], ...] = tuple(
+    {word.strip(): place for place, words in enumerate(scale.split("<")) for word in words.split("/")}
+    for scales in _TABLES["scales"].values()
+    for scale in scales
 )
+#: Words around the numbers of a range.
+RANGES: Mapping[str, list[str]] = _TABLES["ranges"]
 
-#: Names of texts in which anything may stand.
-FREE_TEXT = """
-    note notes comment* remark* memo* free_text freetext narrative* description* report_text
-    bemerkung* anmerkung* kommentar* notiz* freitext commentaire* remarque* observacion* comentario*
-    opmerking*
-"""
-#: Names of numbers that count or measure something.
-QUANTITIES = """
-    age alter edad *income* wage* salar* charge* expend* saving* debt* amount
-    hours* weeks* days* years year jahr num* n number* count* size hhsize children kids
-    los height *weight* *wgt*
-"""
-#: Names of numbers that rank something.
-GRADES = "*level* *grade* educ* rank* score* stage* degree rating* quint* quart* decile* band severity month"
-#: Names of numbers that only name something.
-LABELS = """
-    id *_id hid hhid pid ssn phone* tel *code zip* postal* plz region* state county *countr* district municip*
-    province *occu* industr* icd* naics isco nace nation* *utilityid *patientid *personid
-"""
-
-#: Last words of the names of columns that number something.
-NUMBERS = "no$ nr$ num$ number$ numero$ *nummer$ taxno$"
-
-#: Names of columns that hold the number of a person, of whatever country.
-PERSON_NUMBERS = """
-    national_id* nat_id* identity_n* id_n* idn* tax_id* tin ssn nin social_security* insurance_n* citizen_n*
-    fiscal* passport* person*_n* personn* account* card*
-"""
+#: How many characters a bank account number has, by country.
+ACCOUNT_LENGTHS: Mapping[str, int] = _TABLES["account_lengths"]
 
 #: Common given names, in small letters without accents. Names that are also places or things are left out.
 GIVEN_NAMES = """

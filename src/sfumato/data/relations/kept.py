@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from sfumato import kernels
-from sfumato.data.codings import decimals_of, microseconds
+from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import ORDERED, Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -39,7 +38,6 @@ _STEP_PER_ERROR = 50  # a step so much wider than the error parts hardly any two
 _FINEST, _COARSEST = 1e-9, 5e-3  # step, as a share of the spread
 _LARGEST = 1e150  # squares of larger numbers are none
 _MOST_ZEROS = 6  # in which rounded numbers may end
-_TIMES = (86_400e6, 3_600e6, 60e6, 1e6, 1e3)  # what times are rounded to, in microseconds
 
 
 @dataclass(frozen=True)
@@ -69,18 +67,21 @@ class KeptRelation:
         """Whether a table has all these columns, with exact values."""
         return all(name in table.schema and _is_exact(table, name) for name in self.columns)
 
-    def derive(self, table: Table) -> Table:
-        """The table with what is kept in place of the columns themselves, missing where one of them is."""
+    def derive(self, table: Table, among: Table | None = None) -> Table:
+        """The table with what is kept in place of the columns themselves, missing where one of them is.
+
+        Ranks are those in the table itself, or those that its values have among the records of another one.
+        """
         derived = table
-        for name, values in zip(self.names, self._values(table), strict=True):
+        for name, values in zip(self.names, self._values(table, among or table), strict=True):
             series = pl.Series(values, nan_to_null=True)
             derived = derived.with_values(name, series, column=Column(name, Kind.CONTINUOUS, Role.KEY))
         return derived.select(name for name in derived.names if name not in self.columns)
 
-    def _values(self, table: Table) -> Iterable[Floats]:
-        read = [_read(_numbers(table, name), self.kind) for name in self.columns]
+    def _values(self, table: Table, among: Table) -> Iterable[Floats]:
         if self.kind == "ranks":
-            return [(ranks - 0.5) / max(int((~np.isnan(ranks)).sum()), 1) for ranks in read]
+            return [_ranks(_numbers(table, name), _numbers(among, name)) for name in self.columns]
+        read = [_read(_numbers(table, name), self.kind) for name in self.columns]
         steps = self.steps or (0.0,) * len(self.names)
         return [_cut(each - read[0], step) for each, step in zip(read[1:], steps, strict=True)]
 
@@ -208,16 +209,20 @@ def _numbers(table: Table, name: str) -> Floats:
 def _unit(values: Floats, *, is_date: bool) -> float:
     """What all values are multiples of: a power of ten, or a day, an hour …; 0 if nothing is so coarse."""
     if is_date:
-        return next((unit for unit in _TIMES if not (values % unit).any()), 0.0)
+        return time_unit_of(values)
     decimals = decimals_of(values, fewest=-_MOST_ZEROS)
     return 0.0 if decimals is None else 10.0**-decimals
 
 
+def _ranks(values: Floats, among: Floats) -> Floats:
+    """The share of the others below each value, ties half: that of no value is that of a value not there."""
+    ordered = np.sort(among[~np.isnan(among)])
+    twice = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return np.where(np.isnan(values), np.nan, twice / (2 * max(len(ordered), 1)))
+
+
 def _read(values: Floats, kind: KeptKind) -> Floats:
-    """Values such that what is kept of them is their difference, or their ranks; of ratios logarithms."""
-    if kind == "ranks":
-        ranks: Floats = kernels.ranks.midranks(values)
-        return ranks
+    """Values such that what is kept of them is their difference; of ratios logarithms."""
     if kind == "differences":
         return values
     logs: Floats = np.log(np.where(values == 0, np.nan, np.abs(values)))
