@@ -1,5 +1,6 @@
 """The report in a real browser: its charts are drawn, and nothing goes wrong on the way."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,7 +12,10 @@ import pytest
 import sfumato
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.recipes.parts import About
 from sfumato.report import write_report
+from sfumato.report.filing import evidence_of
+from sfumato.report.page import page_of_evidence, render
 from sfumato.report.released import Released
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -88,6 +92,48 @@ def test_every_chart_is_drawn_and_the_console_is_silent(study, tmp_path, public)
     charts = assert_drawn(page, tmp_path)
     assert {"map", "against-0", "classes-sizes", "classes-below", "correlation-release"} <= charts
     assert {"mosaic-0-original", "mosaic-0-release", "mosaic-0-difference"} <= charts
+
+
+#: Says how wide and long a page is, and each box with a table.
+PROBE = """<script>addEventListener("load", () => setTimeout(() => parent.postMessage(JSON.stringify([
+  document.documentElement.scrollWidth, innerWidth, innerHeight,
+  [...document.querySelectorAll(".scroll")].map((each) => each.getBoundingClientRect().height)]), "*"), 4000))
+</script>"""
+PHONE = """<iframe src="page.html" style="border: 0; width: 390px; height: 844px"></iframe>
+<script>addEventListener("message", (event) => document.body.append("SEEN" + event.data + "SEEN"))</script>"""
+
+
+def on_a_phone(page, tmp_path):
+    """Width of a page on a phone, the phone's width and height, and the heights of the boxes with tables."""
+    start, end = re.search(r"<meta http-equiv=[^>]*>", page).span()  # it would forbid to look
+    page = page[:start] + page[end:]
+    body, found, rest = page.rpartition("</body>")
+    (tmp_path / "page.html").write_text(body + PROBE + found + rest, encoding="utf-8")
+    (tmp_path / "phone.html").write_text(PHONE)
+    dom, _ = opened(tmp_path / "phone.html", tmp_path)
+    return json.loads(dom.split("SEEN")[-2])
+
+
+def many_rows(page):
+    """The page as if its first table had sixty methods, each with much to remark."""
+    rows = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
+    long = re.sub(r'(<td class="remark">).*?<', rf"\1{'what it makes cannot be judged ' * 9}<", rows[1])
+    return page[: rows.start(1)] + long * 30 + page[rows.end(1) :]
+
+
+@pytest.mark.parametrize("which", ["study", "internal", "public", "evidence"])
+def test_on_a_phone_wide_and_long_tables_scroll_within_themselves(study, released, tmp_path, which):
+    if which == "study":
+        page = many_rows(render(study, public=False))
+    elif which == "evidence":
+        told = released.flat(public=False)
+        page = page_of_evidence(evidence_of(About(), told, {"release.csv": "0" * 64}))
+    else:
+        page = released.page(public=which == "public")
+    width, phone, height, tables = on_a_phone(page, tmp_path)
+    assert tables
+    assert width <= phone
+    assert max(tables) <= height
 
 
 @pytest.mark.parametrize("public", [True, False], ids=["public", "internal"])

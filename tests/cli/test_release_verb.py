@@ -9,8 +9,12 @@ from click.testing import CliRunner
 
 from sfumato.cli import cli
 from sfumato.cli import release as verb
+from sfumato.recipes.parts import About
+from sfumato.recipes.plan import Plan
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
+#: Enter at each of the four questions on what the release is.
+UNSAID = "\n" * 4
 
 
 @pytest.fixture
@@ -199,7 +203,7 @@ def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "on_terminal", lambda: True)
     words = ["release", "people.csv", *map(str, QUICK)]
-    told = CliRunner().invoke(cli, words, input="nonsense\n?\n8\n")
+    told = CliRunner().invoke(cli, words, input="nonsense\n?\n8\n" + UNSAID)
     assert told.exit_code == 0, told.output
     assert "One column needs your word" in told.output
     assert "`x`: 4 distinct values" in told.output
@@ -210,9 +214,37 @@ def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
 def test_enter_leaves_out_what_nobody_knows(people, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "on_terminal", lambda: True)
-    told = CliRunner().invoke(cli, ["release", "people.csv", *map(str, QUICK)], input="\n")
+    told = CliRunner().invoke(cli, ["release", "people.csv", *map(str, QUICK)], input="\n" + UNSAID)
     assert told.exit_code == 0, told.output
     assert "x" not in pl.read_csv(tmp_path / "people-release" / "release.csv").columns
+
+
+def test_what_the_release_is_is_asked_after_the_roles_and_not_twice(people, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "on_terminal", lambda: True)
+    words = ["release", "people.csv", *map(str, QUICK), "--contact", "the clinic"]
+    told = CliRunner().invoke(cli, words, input="\nPatients\n\n a; b,c ;\n")
+    assert told.exit_code == 0, told.output
+    assert told.output.index("`x`: 4 distinct values") < told.output.index("What is the release?")
+    assert "contact: whom" not in told.output
+    home = tmp_path / "people-release"
+    about = Plan.read(home / "private" / "plan.toml").about
+    assert about == About(title="Patients", contact="the clinic", recipients=("a", "b,c"))
+    assert "## What it is for\n\nnot stated\n" in (home / "data-card.md").read_text()
+    again = CliRunner().invoke(cli, ["release", str(home / "private" / "plan.toml"), "--overwrite"])
+    assert again.exit_code == 0, again.output  # a plan with steps is carried out as it stands
+    assert "What is the release?" not in again.output
+
+
+def test_flags_say_what_the_release_is_before_the_plan_does(run, people, plan, tmp_path):
+    path = tmp_path / plan('requirements = ["k >= 3"]')
+    path.write_text(f'{path.read_text()}[release]\ntitle = "Old"\nterms = "None but ours"\n')
+    flags = ("--title", "New", "--purpose", "Research", "--recipient", "a", "--recipient", "b")
+    assert run("release", "plan.toml", *flags, "--out", "rel")[0] == 0
+    about = Plan.read(tmp_path / "rel" / "private" / "plan.toml").about
+    assert about == About(title="New", purpose="Research", recipients=("a", "b"), terms="None but ours")
+    evidence = json.loads((tmp_path / "rel" / "evidence.json").read_text())
+    assert evidence["context"]["recipients"] == "a; b"
 
 
 def test_yes_asks_nothing_and_stops_where_nothing_is_proposed(people, tmp_path, monkeypatch):
@@ -221,6 +253,7 @@ def test_yes_asks_nothing_and_stops_where_nothing_is_proposed(people, tmp_path, 
     told = CliRunner().invoke(cli, ["release", "people.csv", "--yes", *map(str, QUICK)])
     assert told.exit_code != 0
     assert "needs your word" not in told.output
+    assert "What is the release?" not in told.output
 
 
 def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):

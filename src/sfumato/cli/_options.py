@@ -108,6 +108,28 @@ def reading_of(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
+#: What the owner says of a release, by what `sfumato.recipes.parts.About` calls it.
+_ABOUT = (
+    click.option("--title", help="What the release is called."),
+    click.option("--purpose", help="What it is given out for."),
+    click.option("--contact", help="Whom to ask about it."),
+    click.option("--recipient", "recipients", multiple=True, help="Who receives it; may be repeated."),
+)
+
+
+def about_options(function: F) -> F:
+    """Give a verb the options for what the owner says of a release."""
+    for option in reversed(_ABOUT):
+        function = option(function)
+    return function
+
+
+def about_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what was said of a release."""
+    said = {name: options.get(name) for name in ("title", "purpose", "contact", "recipients")}
+    return {name: value for name, value in said.items() if value}
+
+
 def split(values: Sequence[str]) -> tuple[str, ...]:
     """Take comma-separated and repeated options alike."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())

@@ -1,4 +1,4 @@
-"""What a person at a terminal is asked before a release: what open columns are, in words anybody knows."""
+"""What a person at a terminal is asked before a release: what open columns are, and what the release is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +17,8 @@ from sfumato.errors import quoted
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
+    from sfumato.data.schema import Schema
+    from sfumato.recipes.plan import Plan
 
 #: Proposals that are less sure than this are asked about.
 SURE = 0.7
@@ -33,6 +36,13 @@ MEANINGS = {
     Role.OTHER: "nobody else knows it, and it harms nobody: stays as it is",
 }
 _HELP = "?"
+#: What the owner is asked to say of the release, by what `sfumato.recipes.parts.About` calls it.
+_ABOUT = {
+    "title": "title",
+    "purpose": "purpose: what it is given out for",
+    "contact": "contact: whom to ask about it",
+    "recipients": "recipients, with `;` between them",
+}
 
 
 def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
@@ -48,6 +58,36 @@ def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
         for summary in open_:
             answers[summary.column.name] = _asked(summary)
     return answers
+
+
+def asked_matters(schema: Schema) -> tuple[str, ...]:
+    """Ask which columns analysts need most; Enter: none more than another."""
+    shown = [name for name in schema.said_of_people() if schema[name].importance == 1]
+    say(f"Which columns do your analysts need most? Of these the search loses least: {quoted(shown)}")
+    while True:
+        said = _typed("names, with `,` between them; Enter: all alike")
+        names = tuple(filter(None, map(str.strip, said.split(","))))
+        if strangers := [name for name in names if name not in shown]:
+            say(f"  {quoted(strangers)} is none of them")
+        else:
+            return names
+
+
+def asked_about(plan: Plan) -> Plan:
+    """The plan with what its owner says of the release; what it says already is not asked again."""
+    open_ = [name for name in _ABOUT if not getattr(plan.about, name)]
+    if open_:
+        say("What is the release? Its data card and evidence say it. Enter: not stated.")
+    answers: dict[str, Any] = {name: _typed(_ABOUT[name]) for name in open_}
+    if "recipients" in answers:
+        several = answers.pop("recipients").split(";")
+        answers["recipients"] = tuple(filter(None, map(str.strip, several)))
+    return replace(plan, about=replace(plan.about, **answers))
+
+
+def _typed(question: str) -> str:
+    said: str = click.prompt(f"  {question}", default="", show_default=False, err=True)
+    return said.strip()
 
 
 def _asked(summary: Summary) -> tuple[str, str]:
@@ -99,10 +139,7 @@ def _answer(proposed: Role) -> Role | None:
     known = {**numbers, **{role.value: role for role in MEANINGS}}
     left = ", left out" if proposed is Role.IDENTIFIER else ""
     while True:
-        said = click.prompt(
-            f"  number or name; Enter: {proposed.value}{left}; {_HELP}: help",
-            default="", show_default=False, err=True,
-        ).strip()  # fmt: skip
+        said = _typed(f"number or name; Enter: {proposed.value}{left}; {_HELP}: help")
         if not said:
             return None
         if said in known:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli._options import reading_of, roles_of, split
+from sfumato.cli._options import about_of, reading_of, roles_of, split
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> R
         "control": options.get("control", ""),
         "pseudonym_key": options.get("pseudonym_key") or "",
         "reading": reading_of(source or "", options),
+        "about": about_of(options),
     }
     return Request(source=source, **{**asked, **more})
 

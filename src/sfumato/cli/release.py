@@ -6,13 +6,14 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli import _options
-from sfumato.cli._questions import asked_roles
+from sfumato.cli._questions import asked_about, asked_matters, asked_roles
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
@@ -39,6 +40,7 @@ _EPILOG = (
 @click.option(
     "--matters", multiple=True, metavar="COLUMNS", help="Columns that analysts need most, comma-separated."
 )
+@_options.about_options
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
 @control_option
@@ -59,8 +61,12 @@ def command(source: str, **options: Any) -> None:
 
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
-    asks = asked_roles if on_terminal() and not options["yes"] else None
-    prepared = prepare_release(request_of(source, options), ask=asks)
+    asks = on_terminal() and not options["yes"]
+    prepared = prepare_release(request_of(source, options), ask=asked_roles if asks else None)
+    if asks and prepared.table is not None:
+        matters = () if options["matters"] else asked_matters(prepared.table.schema)
+        prepared = prepared.with_importance(matters)
+        prepared = replace(prepared, plan=asked_about(prepared.plan))
     plan = prepared.plan
     if options["profile"] is None and prepared.source is None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)

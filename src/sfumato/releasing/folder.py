@@ -17,16 +17,17 @@ from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
+from sfumato.releasing.mappings import is_mapping, mapping_files
 from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
 from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
-REPORT, TWIN, EVIDENCE = "report.html", "report.json", "evidence.json"
+REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
-_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, TRAIL, SUMS})
+_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS})
 #: Names that no table may have.
-_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
+_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
 
 #: Gives the texts of a release by their names in the folder, once the hash of each released file is known.
 Pages = Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -92,7 +93,7 @@ class ReleaseFolder:
             self._carry_over(fresh)
             self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
-            texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes)}
+            texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes), **_mappings(decision)}
             with Staging() as inner:
                 for name, text in texts.items():
                     inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))
@@ -118,7 +119,7 @@ class ReleaseFolder:
         home.mkdir(mode=0o700)
         there = self.real / PRIVATE
         for path in sorted(there.iterdir()) if there.is_dir() else ():
-            if path.name not in _WRITTEN:
+            if path.name not in _WRITTEN and not is_mapping(path.name):
                 shutil.copy2(path, home / path.name)
 
     def _require_free(self) -> None:
@@ -178,6 +179,12 @@ class ReleaseFolder:
                     f"the key `{key}` must not lie with what leaves, got: a place in `{self.place}`",
                     hint=f"keep it elsewhere, or in {self.place / PRIVATE}",
                 )
+
+
+def _mappings(decision: Decision) -> dict[str, str]:
+    """The mapping tables of what leaves, by their names in the folder: they stay."""
+    assert decision.outcome is not None  # a folder is made of what was carried out
+    return {f"{PRIVATE}/{name}": text for name, text in mapping_files(decision.outcome).items()}
 
 
 def _file_name(plan: Plan, table: str) -> str:

@@ -63,7 +63,8 @@ class Request:
     beside it. ``columns`` are those that the intruder knows, ``matters`` those that analysts need most.
     ``hierarchies`` are files by column,
     ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
-    a file of others. ``reading`` says how a file of data is written, where that is not to be found out.
+    a file of others. ``reading`` says how a file of data is written, where that is not to be found out;
+    ``about`` what its owner says of a release, before what a plan says (see `About`).
     """
 
     source: Any = None
@@ -79,6 +80,7 @@ class Request:
     pseudonym_key: str = ""
     reading: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reading and is_plan(self.source):
@@ -474,6 +476,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 
     data, path = request.source, Path(request.source) if is_plan(request.source) else None
     plan = with_control(_named_plan(request), request.control)
+    plan = replace(plan, about=replace(plan.about, **request.about))
     if plan.tables or plan.recipe.steps:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
     if plan.series is not None:

@@ -13,12 +13,12 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from sfumato.core import registry
-from sfumato.data.schema import Role
 from sfumato.recipes.parts import About
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.folder import TWIN
 from sfumato.releasing.outcome import tally
 from sfumato.releasing.trail import environment
+from sfumato.report import fates
 from sfumato.version import __version__
 
 FORM = "sfumato-evidence/1"
@@ -41,17 +41,27 @@ CARD: Mapping[str, str] = {
     "transparency": "What the people it is about were told",
     "review_date": "To be reviewed on",
 }
+#: What of that the first page of a report says.
+SAID_FIRST = ("purpose", "recipients", "contact")
 #: Holds of every release, whatever else its terms are.
 _NOBODY = "Nobody may try to find out whom a record is about, alone or by linking it with other data."
 _INTRODUCTION = (
     "What was done to the data before they were given out, and what to correct for when you analyse them. "
     "Parameters are not told: they would help who tries to undo it."
 )
-_ENDINGS = ("untouched", "left out", "renamed")
+#: What is meant by headings whose columns are only named.
 _MEANING = {
-    "untouched": "as they were",
-    "left out": "left out, so that nobody is named or found by them",
-    "renamed": "numbers of people or households, replaced by pseudonyms: alike for alike, and nothing else",
+    fates.RENAMED: "Numbers of people or households: alike for alike, and nothing else.",
+    fates.AS_THEY_WERE: "Nothing was done to them.",
+    fates.LEFT_OUT: "So that nobody is named or found by them.",
+}
+#: What happened, and what to correct for, where no step of the recipe says it.
+_WITHOUT_STEP = {
+    fates.WEIGHTS: (
+        "Each record has the mean weight of those that look alike: exact ones tell who is with whom.",
+        "Totals by the columns that make records look alike stay; others are smoothed, the design is gone.",
+    ),
+    fates.MENDED: ("Mended, or changed with another column: rules of the data hold again.", ""),
 }
 
 
@@ -261,66 +271,64 @@ def _essnet(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_note(told: Mapping[str, Any]) -> str:
-    """The note as Markdown, of what the public form of a report tells."""
+    """The note as Markdown, of what the public form of a report tells: by what happened to the columns."""
+    steps, said = told["steps"], dict[str, str]()
     return "\n".join(
         [
             f"# Change note: {told['title']}",
             "",
             _INTRODUCTION,
             "",
-            *_on_all(told["steps"]),
-            *(line for each in told["roles"] for line in _on_column(each, told["steps"])),
-            *_on_others(told["roles"]),
+            *_on_all(steps, said),
+            *(
+                line
+                for heading, columns in fates.by_fate(told["roles"], steps).items()
+                for line in _under(heading, columns, steps, said)
+            ),
         ]
     )
 
 
-def _on_all(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _on_all(steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterator[str]:
     """Steps that change which records there are: they concern every column."""
     found = [step for step in steps if registry.method(step["method"]).gives.other_records]
     if found:
         yield from ("## All records", "")
-        for step in found:
-            yield f"- {_done(step)}"
-            yield f"- **To correct for:** {registry.method(step['method']).analyst_note}"
-        yield ""
-
-
-def _on_column(column: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    name, became = column["column"], column["became"]
-    if became.endswith(_ENDINGS):
-        return
-    own = [step for step in steps if name in step["columns"]]
-    said = dict.fromkeys(registry.method(step["method"]).analyst_note for step in own)
-    yield from (f"## {name}", "", f"- {became}.")
-    for step in own:
-        yield f"- {_done(step)}"
-    for sentence in said:
-        yield f"- **To correct for:** {sentence}"
-    if not own and column["role"] == Role.WEIGHT:
-        yield "- Each record has the mean weight of those that look alike: exact ones tell who is with whom."
-        yield (
-            "- **To correct for:** Totals by the columns that make records look alike stay; other weighted "
-            "estimates are somewhat smoothed, and weights say nothing of the design within them."
+        yield from dict.fromkeys(
+            f"- {step['title']}: {step['what'][:1].lower()}{step['what'][1:]}" for step in found
         )
-    elif not own:
-        yield "- It was mended, or changed with another column: rules of the data hold again."
-    yield ""
+        yield from (*_corrections("All records", found, said), "")
 
 
-def _done(step: Mapping[str, Any]) -> str:
-    return f"{step['title']}: {step['what'][:1].lower()}{step['what'][1:]}"
+def _under(
+    heading: str,
+    columns: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, Any]],
+    said: dict[str, str],
+) -> Iterator[str]:
+    """One heading: its columns, each with its loss, and once what to correct for."""
+    yield from (f"## {heading}", "")
+    if heading in _MEANING:
+        yield from (f"{', '.join(each['column'] for each in columns)}. {_MEANING[heading]}", "")
+        return
+    what, correct = _WITHOUT_STEP.get(heading, ("", ""))
+    if what:
+        yield from (what, "")
+    for each in columns:
+        yield f"- **{each['column']}**: {each['became']}."
+    yield from [f"- **To correct for:** {correct}"] if correct else ()
+    yield from (*_corrections(heading, fates.steps_on(columns, steps), said), "")
 
 
-def _on_others(columns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The columns to which nothing, or always the same, was done."""
-    rows = [
-        f"- {', '.join(names)}: {meaning}."
-        for fate, meaning in _MEANING.items()
-        if (names := [each["column"] for each in columns if each["became"].endswith(fate)])
-    ]
-    if rows:
-        yield from ("## Other columns", "", *rows, "")
+def _corrections(heading: str, steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterator[str]:
+    """What to correct for, each sentence once in the note; ``said`` is under which heading it stands."""
+    titles: dict[str, dict[str, None]] = {}
+    for step in steps:
+        titles.setdefault(registry.method(step["method"]).analyst_note, {})[step["title"]] = None
+    for note, own in titles.items():
+        where = said.setdefault(note, heading)
+        words = note if where == heading else f"as under “{where}”."
+        yield f"- **To correct for** ({', '.join(own)}): {words}"
 
 
 # The data card --------------------------------------------------------------------------------------------

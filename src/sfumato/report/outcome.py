@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from sfumato.data.dominance import hides_each
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL
 from sfumato.kernels.arrays import Ints
+from sfumato.recipes.parts import fingerprint, located
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.outcome import Judgement, Outcome, Part, tally
+from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_loss, suppressed_columns
 from sfumato.report.correlations import correlations
@@ -41,6 +44,8 @@ from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
+#: What an interval says that holds everything.
+_NOT_KNOWN = "not known"
 #: The status of a number that would tell somebody's value.
 _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
@@ -56,14 +61,15 @@ def tell(
     outcome: Outcome,
     profile: Profile | None,
     run: Run,
-    head: Mapping[str, str],
+    head: Mapping[str, Any],
     *,
     tuned: Tuned | None = None,
     generated: str = "",
 ) -> Told:
     """Measure all that the report of a release shows, once for all its forms.
 
-    ``head`` is its title and verdict, and how the recipe was found, ``tuned`` what a search found on the way;
+    ``head`` is its title and verdict, how the recipe was found, and what its owner says of it;
+    ``tuned`` what a search found on the way;
     ``generated`` is a date or another word on the making.
     """
     found = {
@@ -79,7 +85,7 @@ class Told:
 
     tables: Mapping[str, Measured] = field(repr=False)
     profile: Profile | None
-    head: Mapping[str, str]
+    head: Mapping[str, Any]
     tuned: Tuned | None = field(repr=False)
     generated: str = ""
 
@@ -111,6 +117,7 @@ class Told:
             "public": public,
             "generated": self.generated,
             "title": self.head["title"],
+            "about": self.head["about"],
             "verdict": self.head["verdict"],
             "profile": profile and {"name": profile.name, "title": profile.title, "summary": profile.summary},
             **({} if public else {"how": self.head["how"]}),
@@ -181,6 +188,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         for name, (measure, score) in each.risks.items()
     ]
     return {
+        "source": _source(part),
         "records": {"original": len(part.original), "released": len(part.release.first)},
         **_shape(part),
         "roles": _roles(part, {each.column: each.sentence() for each in part.lost}),
@@ -251,8 +259,19 @@ def _requirement(judged: Judgement, profile: Profile | None) -> dict[str, Any]:
 
 
 def _notes(part: Part, profile: Profile | None) -> list[str]:
-    steps = [note for step in part.release.provenance for note in step.notes]
-    return [*steps, *part.notes, *left_out_of(profile, part)]
+    return [*part.notes, *left_out_of(profile, part)]
+
+
+def _source(part: Part) -> dict[str, Any]:
+    """What was released: the name of its file, without the folder it lies in, and fingerprints."""
+    data = part.plan.data
+    place = None if data is None or data.is_builtin else located(data.path, part.plan.folder)
+    is_file = isinstance(place, Path)
+    return {
+        "name": "" if data is None else Path(data.path).name if is_file else data.path,
+        "sha256": fingerprint(place) if isinstance(place, Path) and place.is_file() else None,
+        "contents": part.original.digest.hex(),
+    }
 
 
 def left_out_of(profile: Profile | None, part: Part) -> tuple[str, ...]:
@@ -362,16 +381,29 @@ def _shape(part: Part) -> dict[str, Any]:
 
 def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each column of the original: what it is to others and whose word that is, and what became of it."""
+    outcomes = {each.column: each.outcome for each in part.lost}
     return [
         {
             "column": column.name,
             "role": column.role.value if column.role else "",
             "kind": column.kind.value,
             "reason": column.role_basis or "declared",
+            "decided_by": _decided_by(column.role_basis),
+            "outcome": outcomes[column.name],
             "became": became.get(column.name, ""),
         }
         for column in part.original.schema.columns
     ]
+
+
+def _decided_by(basis: str) -> str:
+    """Whose word a role is."""
+    words = {
+        GUESSED: "sfumato, confirmed by nobody",
+        ACCEPTED: "a person, with Enter",
+        ANSWERED: "a person, in an answer",
+    }
+    return next((said for start, said in words.items() if basis.startswith(start)), "the plan or a flag")
 
 
 def _step(taken: Any, *, parameters: bool) -> dict[str, Any]:
@@ -382,7 +414,8 @@ def _step(taken: Any, *, parameters: bool) -> dict[str, Any]:
         "columns": list(taken.columns),
         "what": plain(method.summary()),
     }
-    return {**said, "parameters": dict(taken.parameters)} if parameters else said
+    own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
+    return {**said, **own}
 
 
 def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]:
@@ -396,6 +429,7 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
         "better": measure.better,
         "value": finite(score.value) if is_number(score) else None,
         "interval": [finite(end) for end in score.interval] if score.interval else None,
+        "between": _between(measure, score),
         "baseline": finite(score.baseline),
         "control": finite(control) if isinstance(control, float | int) else None,
         "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
@@ -423,13 +457,23 @@ def score_words(measure: Measure, score: Score) -> str:
     if score.interval and score.interval[0] < score.interval[1]:
         low, high = (setting(end) for end in score.interval)
         sure = f" with {score.confidence:g} % confidence" if score.confidence else ""
-        said.append(f"between {low} and {high}{sure}")
+        is_known = _between(measure, score) != _NOT_KNOWN
+        said.append(f"between {low} and {high}{sure}" if is_known else f"how far from it is {_NOT_KNOWN}")
     if isinstance(score.details.get("control"), float):
         rate, control = (float(score.details[key]) for key in ("rate", "control"))
         said.append(f"right for {rate:.1%} of people in the release and {control:.1%} of people who are not")
     if score.baseline is not None and math.isfinite(score.baseline):
         said.append(f"a blind guess scores {setting(score.baseline)}")
     return "; ".join(said)
+
+
+def _between(measure: Measure, score: Score) -> str | None:
+    """The ends of an interval; one that holds all that the measure can score tells nothing."""
+    if score.interval is None:
+        return None
+    if score.interval == measure.bounds:
+        return _NOT_KNOWN
+    return f"{setting(score.interval[0])} – {setting(score.interval[1])}"
 
 
 def _value(score: Score | None) -> float | None:

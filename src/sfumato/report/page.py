@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,10 +17,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from sfumato.errors import ParameterError
+from sfumato.errors import ParameterError, counted
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
+from sfumato.report.fates import intruder_sentence, loss_sentence
 from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section, specs_of
 from sfumato.report.release_sections import sections_of
@@ -101,20 +103,53 @@ def page_of_release(told: Mapping[str, Any]) -> str:
         for place, (name, each) in enumerate(tables.items())
         for section in sections_of({**told, **each}, place)
     ]
-    return _page_of(sections, told, [told["verdict"], *_in_brief(tables)])
+    brief = [told["verdict"], *_in_brief(tables, public=told["public"])]
+    return _page_of(sections, told, brief, facts=_facts(told, tables), signed=not told["public"])
 
 
-def _page_of(sections: Sequence[Section], told: Mapping[str, Any], brief: Sequence[str]) -> str:
-    """The page of sections, under what must be known first."""
-    as_data = [each.to_dict() for each in sections]
-    return _drawn("pictures.html.j2", told, specs_of(sections), sections=as_data, brief=brief)
+def page_of_evidence(evidence: Mapping[str, Any]) -> str:
+    """The evidence as a page to be read and printed: what its JSON says, and nothing else."""
+    page = _environment().get_template("evidence.html.j2")
+    return page.render(evidence=evidence, policy=_policy(())).strip() + "\n"
 
 
-def _in_brief(tables: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """How large the release is, and what of it must be known before anything else."""
+def _page_of(
+    sections: Sequence[Section],
+    told: Mapping[str, Any],
+    brief: Sequence[str],
+    *,
+    facts: Mapping[str, Sequence[str]] | None = None,
+    signed: bool = False,
+) -> str:
+    """The page of sections, under what must be known first; one that is ``signed`` has lines for it."""
+    more = {"sections": [each.to_dict() for each in sections], "facts": facts or {}, "signed": signed}
+    return _drawn("pictures.html.j2", told, specs_of(sections), brief=brief, **more)
+
+
+def _facts(told: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What it is for, for whom, of what it was made, and who has decided on the roles."""
+    facts = {name.capitalize(): [text] for name, text in told["about"].items()}
+    for name, own in tables.items():
+        where, found = f" ({name})" if name else "", own.get("source")
+        if found is None:
+            continue
+        file = [f"SHA-256 {found['sha256']}"] if found["sha256"] else []
+        facts[f"Source{where}"] = [
+            found["name"] or "a table in memory", *file, f"fingerprint of its records {found['contents']}",
+        ]  # fmt: skip
+        counts = Counter(each["decided_by"] for each in own["roles"])
+        facts[f"Roles decided by{where}"] = [f"{who}: {counted(n, 'column')}" for who, n in counts.items()]
+    return facts
+
+
+def _in_brief(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[str]:
+    """Against whom it was judged, what was lost, how large it is, and what else must be known first."""
     said = []
     for name, told in tables.items():
         count, where = told["records"]["released"], f"{name}: " if name else ""
+        if not public:
+            said.append(where + intruder_sentence(told["scenarios"], told["requirements"]))
+        said.append(where + loss_sentence(told["roles"], told["steps"]))
         of = f" of {told['records']['original']:,}" if "original" in told["records"] else ""
         synthetic = ", made anew: they are nobody’s" if told["synthetic"] else ""
         said.append(f"{where}{count:,} records{of}, {len(told['columns'])} columns{synthetic}.")

@@ -21,13 +21,13 @@ from sfumato.report.release_charts import (
     slider_chart,
     strip_chart,
 )
-from sfumato.report.words import named_in_row, setting
+from sfumato.report.words import named_in_row
 
 Content = Mapping[str, Any]
 
 #: What is said of each risk, and its key in the twin; columns that say nothing are left out.
 _SAID = (
-    ("measure", "title"), ("against", "scenario"), ("release", "value"), ("between", "interval"),
+    ("measure", "title"), ("against", "scenario"), ("release", "value"), ("between", "between"),
     ("original", "original"), ("blind guess", "baseline"), ("right of people in it", "rate"),
     ("right of others", "control"), ("what it is", "what"),
 )  # fmt: skip
@@ -125,13 +125,13 @@ def _judged_in_public(said: Content) -> Section:
 
 def _columns(told: Content) -> Section | None:
     words = (
-        "What each column is to others, why it is thought so, and what became of it. A key may be known to "
+        "What each column is to others, whose word that is, and what became of it. A key may be known to "
         "others; a sensitive column is what nobody should learn; an identifier names somebody, and stays."
     )
     files = told.get("files", {})
     notes = [f"Table {name}: {named_in_row(each['columns'])}." for name, each in files.items()]
     columns = {
-        "column": "column", "role": "role", "kind": "kind", "why this role": "reason",
+        "column": "column", "role": "role", "kind": "kind", "who decided": "decided_by", "how": "reason",
         "what became of it": "became",
     }  # fmt: skip
     return Section.table("What happened to each column?", words, columns, told["roles"], notes=notes)
@@ -212,7 +212,7 @@ def _threat(
 
 def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
     """Risks as a table: what none of them has is no column of it, and what a measure is is said once."""
-    said = [{**each, "interval": _interval(each["interval"]), "what": _explained(each)} for each in entries]
+    said = [{**each, "what": _explained(each)} for each in entries]
     there = [(header, key) for header, key in _SAID if any(each[key] is not None for each in said)]
     rows: list[list[Cell]] = []
     for place, each in enumerate(said):
@@ -223,10 +223,6 @@ def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
 
 def _explained(entry: Content) -> str:
     return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
-
-
-def _interval(ends: Sequence[float] | None) -> str | None:
-    return None if ends is None else f"{setting(ends[0])} – {setting(ends[1])}"
 
 
 def _class_sizes(told: Content, place: int) -> Section | None:
@@ -443,10 +439,11 @@ def _series(told: Content) -> Section | None:
 def _made(told: Content) -> Section:
     own = any("parameters" in each for each in told["steps"])
     rows: list[list[Cell]] = []
+    notes = _budget(told)
     for number, each in enumerate(told["steps"], start=1):
         settings = [", ".join(f"{key} = {value}" for key, value in each["parameters"].items())] if own else []
         rows.append([number, each["title"], named_in_row(each["columns"]), *settings, each["what"]])
-    notes = _budget(told)
+        notes += [f"Step {number}: {note}." for note in each.get("notes", ())]
     if told.get("copies"):
         notes.append(f"{told['copies']} copies were drawn; numbers are those of the worst of them.")
     how = told.get("how", "")

@@ -22,9 +22,9 @@ from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.releasing.series import files_of_earlier
 from sfumato.releasing.sums import PRIVATE
-from sfumato.report.filing import change_note, data_card, evidence_of
+from sfumato.report.filing import SAID_FIRST, change_note, data_card, evidence_of, stated
 from sfumato.report.outcome import Told, left_out_of, tell
-from sfumato.report.page import as_json, twins, write_twins
+from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
 from sfumato.study.losses import sentences
 from sfumato.tuning.tuned import Tuned, describe
 
@@ -170,7 +170,8 @@ class Released:
 
     def tell(self, *, generated: str = "") -> Told:
         """Measure what its report shows; of ``generated``, a date, it tells."""
-        head = {"title": self.title, "verdict": self.verdict, "how": self.how}
+        about = {name: stated(getattr(self.plan.about, name)) for name in SAID_FIRST}
+        head = {"title": self.title, "verdict": self.verdict, "how": self.how, "about": about}
         return tell(self.outcome, self.profile, self.run, head, tuned=self.tuned, generated=generated)
 
     def report(
@@ -218,6 +219,7 @@ class Released:
             pages[home + places.REPORT] = told.page(public=is_public)
             pages[home + places.TWIN] = as_json(told.to_dict(public=is_public)) + "\n"
             pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
+            pages[home + places.EVIDENCE_PAGE] = page_of_evidence(evidence)
         return pages
 
     def __repr__(self) -> str:

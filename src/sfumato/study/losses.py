@@ -65,6 +65,17 @@ class Loss:
     public_sizes: PublicSizes = field(default=PublicSizes(), repr=False)
 
     @property
+    def outcome(self) -> Literal[Fate, "ranges", "groups", "suppressed"]:
+        """What chiefly happened to the column: of several things the one that an analyst meets first."""
+        if self.fate != "changed":
+            return self.fate
+        if self.width is not None:
+            return "ranges"
+        if self.size is not None:
+            return "groups"
+        return "changed" if self.changed else "suppressed"
+
+    @property
     def hides_each(self) -> bool:
         """Whether a public mean of how far its values went gives nobody's value away."""
         if self.fate in {"left out", "made anew"}:

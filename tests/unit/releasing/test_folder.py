@@ -37,11 +37,12 @@ MORE
 """
 
 LEAVES = {
-    "SHA256SUMS", "change-note.md", "data-card.md", "evidence.json", "out.csv", "report.html", "report.json",
+    "SHA256SUMS", "change-note.md", "data-card.md", "evidence.html", "evidence.json", "out.csv",
+    "report.html", "report.json",
 }  # fmt: skip
 STAYS = {
-    "private/SHA256SUMS", "private/evidence.json", "private/plan.toml", "private/report.html",
-    "private/report.json", "private/trail.private.json", "private/releases.private.jsonl",
+    "private/SHA256SUMS", "private/evidence.html", "private/evidence.json", "private/plan.toml",
+    "private/report.html", "private/report.json", "private/trail.private.json", "private/releases.private.jsonl",
 }  # fmt: skip
 
 

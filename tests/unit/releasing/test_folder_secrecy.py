@@ -28,6 +28,8 @@ STEPS = {
     "synthetic": '[{ method = "synthesis", columns = ["wage", "town", "ill"] }]',
     "apart": '[{ method = "rank-swapping", columns = ["wage"] }, { method = "anatomy", columns = ["town"], '
     "parameters = { l = 2 } }]",
+    "coded": '[{ method = "top-bottom-coding", columns = ["wage"] }, '
+    '{ method = "naive-coarsening", columns = ["wage"] }]',
     "sampled": '[{ method = "sampling", parameters = { share = 40 } }, '
     '{ method = "correlated-noise", columns = ["wage"] }]',
 }
@@ -93,7 +95,8 @@ def search(home, folder, *, cells):
         NAME, CODE, REASON, HOME, str(home), "people.csv", "people.key",
         trail["seed"], str(seed), (home / "people.key").read_text().strip(), "0.4242", "0.7531",
     ]  # fmt: skip
-    digests = [part["contents"] for part in trail.get("tables", {"": trail}).values()]
+    parts = trail.get("tables", {"": trail}).values()
+    digests = [sha for part in parts for sha in (part["contents"], *part["inputs"].values())]
     found = []
     for name, text in public_bytes(folder).items():
         is_table = name.startswith(("out", "persons", "stays"))
@@ -108,6 +111,7 @@ def test_nothing_private_stands_in_what_leaves(home, steps):
     made = sfumato.release(plan_of(home, STEPS[steps]), override=f"{REASON}, as it is a test")
     made.write(home / "out")
     search(home, home / "out", cells=RARE)
+    assert (home / "out" / "private" / "mapping.wage.csv").exists() is (steps == "coded")
     if steps in {"noise", "ranges", "synthetic"}:
         assert b"918273645" not in (home / "out" / "out.csv").read_bytes()
 

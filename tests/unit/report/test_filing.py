@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from html.parser import HTMLParser
 
 import numpy as np
 import polars as pl
@@ -10,11 +12,20 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.core.budget import Budget, Spending
+from sfumato.core.requirement import parse_method
+from sfumato.core.run import Run
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
 from sfumato.errors import PlanError
-from sfumato.recipes.parts import About
+from sfumato.recipes.parts import About, Output, Source
 from sfumato.recipes.plan import Plan
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.budget_coverage import BudgetCoverage
+from sfumato.releasing.carry_out import carry_out
+from sfumato.report.fates import by_fate, loss_sentence
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
+from sfumato.report.outcome import _roles, _step
+from sfumato.report.page import page_of_evidence
 
 TYPES = {
     "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
@@ -59,16 +70,16 @@ def faults_of_table(value, said, whole, place):
 
 def told(*, public):
     """What a report tells, by the contract: one of each."""
-    attack = {"measure": "dbrl", "title": "Linkage", "scenario": "x", "value": 0.1, "status": "ok"}
+    attack = {"measure": "dbrl", "title": "Linkage", "scenario": "x", "value": 0.1, "control": None}
     said = {
         "sfumato": "1", "kind": "release", "public": public, "generated": "2030-01-01", "title": "A file",
         "records": {"released": 10} if public else {"released": 10, "original": 11},
         "roles": [
-            {"column": "age", "role": "key", "kind": "continuous", "reason": "declared", "became": "age within 5"},
-            {"column": "town", "role": "key", "kind": "nominal", "reason": "", "became": "9 % of town changed"},
-            {"column": "name", "role": "identifier", "kind": "nominal", "reason": "", "became": "name left out"},
-            {"column": "pid", "role": "person", "kind": "nominal", "reason": "", "became": "pid renamed"},
-            {"column": "ill", "role": "other", "kind": "nominal", "reason": "", "became": "ill untouched"},
+            {"column": "age", "role": "key", "kind": "continuous", "reason": "declared", "outcome": "ranges", "became": "age within 5"},
+            {"column": "town", "role": "key", "kind": "nominal", "reason": "", "outcome": "changed", "became": "9 % of town changed"},
+            {"column": "name", "role": "identifier", "kind": "nominal", "reason": "", "outcome": "left out", "became": "name left out"},
+            {"column": "pid", "role": "person", "kind": "nominal", "reason": "", "outcome": "renamed", "became": "pid renamed"},
+            {"column": "ill", "role": "other", "kind": "nominal", "reason": "", "outcome": "untouched", "became": "ill untouched"},
         ],
         "steps": [
             {"method": "mondrian", "title": "Mondrian", "columns": ["age"], "what": "Cut the records."},
@@ -150,6 +161,63 @@ def test_public_evidence_says_what_is_confidential(released):
     assert "numpy" in own["governance"]["environment"]
 
 
+class Texts(HTMLParser):
+    """The texts that a page shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.inside = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.inside = tag
+
+    def handle_data(self, data):
+        if self.inside != "style" and data.strip():
+            self.found.append(data.strip())
+
+
+def leaves(value):
+    """What a dictionary for JSON says: its keys, and what they lead to."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield key.replace("_", " ")
+            yield from leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        said = ("yes" if value else "no") if isinstance(value, bool) else value
+        yield "–" if said is None or said == "" else str(said)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_page_of_evidence_says_what_its_json_says_and_nothing_else(released, public):
+    spent = {"mechanism": "laplace", "unit": "record", "neighbours": "replace", "epsilon": 1.0}
+    budget = {"steps": [spent], "epsilon": 1.0, "delta": 0.0, "advantage_at_most": 0.462}
+    about = replace(released.plan.about, terms='<b>None</b> & "ours"\nonly', basis="Article 89")
+    evidence = evidence_of(about, {**told(public=public), "budget": budget}, {"out.csv": "0" * 64})
+    page = page_of_evidence(json.loads(json.dumps(evidence)))
+    reader = Texts()
+    reader.feed(page)
+    said = {" ".join(each.split()) for each in leaves(evidence)}
+    form = (
+        "Public form." if public else "Internal form: contains details that help an intruder; do not publish."
+    )
+    shown = {" ".join(each.split()) for each in reader.found}
+    assert shown <= said | {form, "Evidence", "–"}
+    assert form in shown
+    assert said - {"public", "title", "yes", "no"} <= shown | {"views"}
+    assert "<b>" not in page
+    assert "<script" not in page
+
+
+def test_a_folder_has_the_page_of_each_form_of_evidence(released, tmp_path):
+    released.write(tmp_path / "out")
+    for home in ("out", "out/private"):
+        evidence = json.loads((tmp_path / home / "evidence.json").read_text())
+        assert (tmp_path / home / "evidence.html").read_text() == page_of_evidence(evidence)
+
+
 def follow(home):
     """Follow every pointer of the evidence in a folder."""
     evidence = json.loads((home / "evidence.json").read_text())
@@ -197,7 +265,7 @@ output.path = "{0}.out.csv"
     sfumato.release(tmp_path / "plan.toml").write(tmp_path / "out")
     follow(tmp_path / "out")
     follow(tmp_path / "out" / "private")
-    assert "## b.age" in (tmp_path / "out" / "change-note.md").read_text()
+    assert "- **b.age**: " in (tmp_path / "out" / "change-note.md").read_text()
 
 
 def test_a_budget_is_told_as_nist_asks(released):
@@ -230,17 +298,83 @@ def test_the_check_of_the_schema_finds_faults(released):
         assert faults(spoilt, schema(), schema())
 
 
-def test_the_change_note_says_by_column_what_to_correct_for():
+def test_the_change_note_says_by_what_happened_what_to_correct_for():
     note = change_note(told(public=True))
-    age, town = (note.index(f"## {name}") for name in ("age", "town"))
-    assert registry.method("mondrian").analyst_note in note[age:town]
+    headings = re.findall("^## (.*)$", note, re.MULTILINE)
+    assert headings == [
+        "All records", "Shown as ranges", "Exchanged between records, or for other values",
+        "Replaced by pseudonyms", "As they were", "Left out",
+    ]  # fmt: skip
+    ranges, town = note.index("## Shown as ranges"), note.index("## Exchanged")
+    assert "- **age**: age within 5.\n" in note[ranges:town]
+    assert f"(Mondrian): {registry.method('mondrian').analyst_note}" in note[ranges:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
-    assert note.index("use the weights") < age
-    assert "- name: left out" in note
-    assert "- ill: as they were." in note
-    assert "- pid: numbers of people" in note
+    assert note.index("use the weights") < ranges
+    assert "\n\nname. So that nobody" in note
     assert "k >= 3" not in note
+
+
+def test_the_change_note_says_no_sentence_twice():
+    """Of two hundred columns under three headings, changed by one method and another, each sentence is there once."""
+    columns = [
+        {
+            "column": f"{outcome}{n}",
+            "role": "key",
+            "kind": "nominal",
+            "outcome": outcome,
+            "became": f"{outcome}{n}.",
+        }
+        for outcome in ("ranges", "groups", "changed", "suppressed")
+        for n in range(50)
+    ]
+    names = [each["column"] for each in columns]
+    steps = [
+        {"method": method, "title": method, "columns": names, "what": "Do it."}
+        for method in ("mondrian", "pram", "mondrian")
+    ]
+    note = change_note({**told(public=True), "roles": columns, "steps": steps})
+    for method in ("mondrian", "pram"):
+        assert note.count(registry.method(method).analyst_note) == 1
+    assert note.count("as under “Shown as ranges”") == 2 * 3
+    lines = [line for line in note.splitlines() if line and "as under" not in line]
+    assert len(lines) == len(set(lines))
+    assert all(f"- **{name}**: " in note for name in names)
+
+
+@pytest.mark.parametrize(
+    ("method", "column", "heading"),
+    [
+        ("uncorrelated-noise", "wage", "Noise added"),
+        ("mdav", "wage", "Replaced by means of records alike"),
+        ("top-bottom-coding", "wage", "Rounded, or cut at the ends"),
+        ("mondrian", "wage", "Shown as ranges"),
+        ("mondrian", "town", "Shown as groups of values"),
+        ("rank-swapping", "wage", "Exchanged between records, or for other values"),
+        ("trivial-removal", "town", "Some cells suppressed"),
+        ("synthesis", "wage", "Drawn anew"),
+    ],
+)
+def test_a_column_stands_under_what_happened_to_it(method, column, heading):
+    """By what the records say: the headings are those of a release that was made."""
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"wage": rng.lognormal(8, 1, 60).round(2), "town": rng.choice(list("abcdefghijkl"), 60)}
+    )
+    kinds = {"wage": Kind.CONTINUOUS, "town": Kind.NOMINAL}
+    table = Table(frame, Schema(tuple(Column(name, kind, Role.KEY) for name, kind in kinds.items())))
+    columns = () if method == "synthesis" else (column,)
+    plan = Plan(
+        Source("in.csv"), schema=table.schema, recipe=Recipe((Step(parse_method(method), columns),)),
+        output=Output(path="out.csv"),
+    )  # fmt: skip
+    part = next(iter(carry_out(plan, Run(seed=5), table=table).parts.values()))
+    roles = _roles(part, {each.column: each.public_sentence() for each in part.lost})
+    steps = [_step(each, parameters=False) for each in part.release.provenance]
+    found = by_fate(roles, steps)
+    assert column in [each["column"] for each in found[heading]]
+    assert sum(map(len, found.values())) == 2
+    assert column in loss_sentence(roles, steps)
 
 
 def test_the_data_card_says_what_is_missing():

@@ -1,7 +1,10 @@
 """The report of one release: what both forms say, what the public one must not, and that none crashes."""
 
+import hashlib
+import html
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,19 +18,20 @@ from sfumato.core.requirement import Requirement, parse_method
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.recipes.parts import Output, Source
+from sfumato.recipes.parts import About, Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
+from sfumato.report.fates import loss_sentence
 from sfumato.report.measured import measured
-from sfumato.report.outcome import _of_each, _test
+from sfumato.report.outcome import _entry, _of_each, _test
 from sfumato.report.page import as_json
 from sfumato.report.released import Released
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.suda import Suda
 
-SEED = 918273645546372819
+SEED, HOME = 918273645546372819, "Homequux"
 KINDS = {
     "age": (Kind.CONTINUOUS, Role.KEY),
     "sex": (Kind.NOMINAL, Role.KEY),
@@ -53,7 +57,7 @@ def people(n: int = 90, names=tuple(KINDS), *, seed: int = 3) -> Table:
 
 def made(table: Table, *steps: Step, require=(), profile=None, control=0.0, **output) -> Released:
     plan = Plan(
-        data=Source("people.csv"), schema=table.schema, recipe=Recipe(steps), control=control,
+        data=Source(f"{HOME}/people.csv"), schema=table.schema, recipe=Recipe(steps), control=control,
         requirements=tuple(Requirement.parse(each) for each in require),
         output=Output(path="out.csv", **output),
     )  # fmt: skip
@@ -260,6 +264,86 @@ def test_a_page_of_several_tables_tells_each(tmp_path):
         assert len(charts) == len(set(charts))
 
 
+# The brief, which an officer signs --------------------------------------------------------------------------
+
+
+def header(page: str) -> str:
+    return re.search(r"<header>(.*?)</header>", page, re.DOTALL)[1]
+
+
+def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_decided(tmp_path):
+    table = people(60)
+    guess = replace(table.schema["sex"], role_basis="guessed: its name is that of a key")
+    answer = replace(table.schema["age"], role_basis="answered")
+    table = Table(table.frame, table.schema.replace(guess, answer))
+    table.frame.write_csv(tmp_path / "people.csv")
+    plan = Plan(
+        data=Source("people.csv"), schema=table.schema, recipe=Recipe((step("mondrian(k=5)"),)),
+        requirements=(Requirement.parse("k >= 5"),), output=Output(path="out.csv"), folder=tmp_path,
+        about=About(purpose="Research", recipients=("a", "b")),
+    )  # fmt: skip
+    run = Run(seed=SEED)
+    found = Released(carry_out(plan, run, table=table), None, "as the plan says", run).tell()
+    first = html.unescape(header(found.page(public=False)))
+    assert "Judged against somebody who knows age, region and sex." in first
+    assert "What was lost: shown as ranges (age within" in first
+    assert re.search(r"as they were \([^)]*income and illness\)\.", first)
+    assert hashlib.sha256((tmp_path / "people.csv").read_bytes()).hexdigest() in first
+    assert table.digest.hex() in first
+    assert str(tmp_path) not in first
+    for said in ("Research", "a; b", "not stated", "sfumato, confirmed by nobody: 1 column"):
+        assert said in first
+    for said in ("a person, in an answer: 1 column", "the plan or a flag: 3 columns"):
+        assert said in first
+    for line in ("Sign-off", "Prepared by", "Approved by", ">signature<", ">function<"):
+        assert line in first
+    public = header(found.page(public=True))
+    assert "What was lost: " in public
+    assert "Research" in public
+    for own in ("Judged against", "SHA-256", "Sign-off", "people.csv", table.digest.hex()):
+        assert own not in found.page(public=True)
+
+
+def test_the_first_page_of_what_nobody_judged_says_so():
+    for case in ("nothing done", "synthetic"):
+        assert "Against nobody: nothing was required of its risk." in told(case).page(public=False)
+    vacuous = made(people(), require=["k >= 1"]).tell().page(public=False)
+    assert "Against nobody: nothing was required of its risk." in vacuous
+    assert "in memory" not in told("nothing done").page(public=False)
+
+
+def test_many_columns_are_counted_in_the_brief():
+    columns = [
+        {"column": f"c{n}", "role": "key", "outcome": "untouched", "became": f"c{n} untouched"}
+        for n in range(5)
+    ]
+    assert loss_sentence(columns, []) == "What was lost: as they were (5 columns)."
+
+
+def test_what_a_step_counted_on_its_way_is_told_with_the_step():
+    """How many combinations a search looked at says nothing of how safe the release is."""
+    page = made(people(), step("global-recoding(k=3)"), require=["k >= 3"]).tell()
+    (taken,) = page.to_dict(public=False)["steps"]
+    assert taken["notes"]
+    whole = html.unescape(page.page(public=False)).replace("`", "")
+    safe = whole[whole.index(">Is it safe enough?</h2>") : whole.index(">What happened to each column?</h2>")]
+    how = whole[whole.index(">How was it made?</h2>") : whole.index("<footer>")]
+    for note in taken["notes"]:
+        assert note.replace("`", "") not in safe
+        assert note.replace("`", "") in how
+    assert "notes" not in page.to_dict(public=True)["steps"][0]
+
+
+def test_an_interval_of_everything_is_not_known():
+    dbrl, k = Requirement.parse("dbrl <= 0.1").measure, KAnonymity()
+    entry = _entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
+    assert entry["between"] == "not known"
+    assert "between 0 and 1" not in entry["words"]
+    assert _entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5000"
+    assert _entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
+    assert _entry(dbrl, Score(0.1))["between"] is None
+
+
 # What may not be told ---------------------------------------------------------------------------------------
 
 RARE, EXTREME, WINDOW, LEVEL = "Sentinel-Cell", 98765432.125, 7.31313, 0.987654
@@ -284,7 +368,7 @@ def guarded():
 
 SECRETS = (
     RARE, "98765432", "98,765,432", str(WINDOW), "0.717171", str(LEVEL), str(SEED), f"{SEED:x}", "Person-",
-    "people.csv", "out.csv",
+    HOME, "people.csv", "out.csv",
 )  # fmt: skip
 
 
@@ -298,15 +382,16 @@ def test_the_internal_form_has_parameters_and_thresholds_and_still_no_seed_path_
     internal = guarded().page(public=False) + as_json(guarded().to_dict(public=False))
     assert str(WINDOW) in internal
     assert str(LEVEL) in internal
-    for secret in (str(SEED), "Person-", "people.csv", "out.csv"):
+    for secret in (str(SEED), "Person-", HOME, "out.csv"):
         assert secret not in internal
+    assert "people.csv" in internal  # an officer files which file it was, and not where that lies
 
 
 def test_no_risk_and_no_count_of_the_original_is_public():
     """Whatever the measures of risk and the judgement say differs from what the public form says."""
     public = guarded().to_dict(public=True)
     assert set(public) == {
-        "sfumato", "kind", "public", "generated", "title", "verdict", "profile", "records", "columns",
+        "sfumato", "kind", "public", "generated", "title", "about", "verdict", "profile", "records", "columns",
         "synthetic", "roles", "steps", "requirements", "attacks", "recipients", "lost", "utility", "listed",
         "not_estimated", "rejected", "notes", "warnings", "strip", "distributions", "not_drawn", "mosaics",
         "correlations",
