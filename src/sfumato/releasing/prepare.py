@@ -21,7 +21,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.guess.columns import guess
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import MATTERS, Role, Schema, with_roles
+from sfumato.data.schema import MATTERS, Kind, Role, Schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
@@ -513,8 +513,9 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 def _numbers_renamed(schema: Schema, table: Table) -> Schema:
     """The schema with pseudonyms for keys that are numbers of someone: no step will change them."""
     named = {each.column.name for each in guess(table.frame) if each.column.role is Role.IDENTIFIER}
-    keys = [schema[name] for name in schema.with_role(Role.KEY) if name in named]
-    return schema.replace(*(replace(each, pseudonym=each.pseudonym or each.name) for each in keys))
+    keys = [each for each in schema.columns if each.role is Role.KEY and each.name in named]
+    codes = [each for each in keys if each.kind is Kind.NOMINAL]  # an amount would be lost
+    return schema.replace(*(replace(each, pseudonym=each.pseudonym or each.name) for each in codes))
 
 
 def _enough_persons(table: Table) -> bool:
