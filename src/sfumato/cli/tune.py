@@ -68,7 +68,7 @@ _GIVEN = (
     help="The time it may take, confirmation included.",
 )
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
-@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.csv]")
+@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.SUFFIX]")
 @_options.columns_option
 @_options.plan_option
 @hierarchy_option

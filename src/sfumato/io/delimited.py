@@ -91,13 +91,12 @@ def read(path: Path, options: Options) -> Contents:
     return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading | None = None) -> None:
+def write(table: Table, path: Path, suffix: str, like: Reading) -> None:
     """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``.
 
     It is written as another was read: with its delimiter, decimal sign, quotes and encoding, if that can hold
     all values.
     """
-    like = like or Reading()
     decimal = like.decimal or "."
     frame = table.frame.with_columns(
         _as_written(table.frame[column.name], column, decimal) for column in table.schema.columns

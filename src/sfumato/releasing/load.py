@@ -45,12 +45,12 @@ def load_resources(plan: Plan, schema: Schema | None = None) -> dict[str, Any]:
 
 
 def reading_of(plan: Plan) -> Reading | None:
-    """How the plan's data are read, so that a release can be written likewise; None if they are no text."""
+    """How the plan's data are read, so that a release can be written likewise; None if there is one way."""
     source = plan.data
     if source is None or source.is_builtin or addresses.is_address(source.path):
         return None
     place = Path(located(source.path, plan.folder))
-    if FORMATS.get(place.suffix.lower()) != "delimited":
+    if FORMATS.get(place.suffix.lower()) not in {"delimited", "excel"}:
         return None
     return read_contents(place, schema=plan.schema, rows=_ROWS_LOOKED_AT, **source.reading).reading
 

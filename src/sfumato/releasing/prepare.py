@@ -25,6 +25,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
+from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Output, Source, located
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
@@ -46,9 +47,6 @@ GUESSED, ACCEPTED, ANSWERED = "guessed", "proposed, and accepted with Enter", "a
 
 #: Which share of the persons sits out a rehearsal, unless someone says; of fewer persons nobody does.
 SITTING_OUT, _FEWEST_ATTACKED = 0.2, 400
-
-#: Formats of files that a release is written in as it was read.
-_WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
 
 #: Asks a person for the roles that nothing or little speaks for: by column the role, and whose word it is.
 Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
@@ -482,10 +480,8 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     as_is = isinstance(data, Table) or is_plan(data)
     table = read(data) if as_is else read(data, schema=schema, reading=request.reading)
     source = replace(plan.data, **how) if plan.data else None
-    suffix = Path(source.path).suffix.lower() if source else ""
-    name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
-    output = replace(with_key(plan, plan.folder, request), path=name)
-    plan = replace(plan, data=source, output=output, schema=with_pseudonyms(schema))
+    plan = replace(plan, data=source, output=with_key(plan, plan.folder, request))
+    plan = replace(_with_place(plan), schema=with_pseudonyms(schema))
     if not request.control and _enough_persons(replace(table, schema=schema)):
         plan = with_control(plan, plan.control or SITTING_OUT) if CONTROL not in plan.resources else plan
     profile = _profile_of(request)
@@ -493,6 +489,14 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
         plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
     return Prepared(plan, replace(table, schema=schema), native, profile, path)
+
+
+def _with_place(plan: Plan, name: str = "release") -> Plan:
+    """The plan with a file for each table, of the format that its data have, where it names none."""
+    if plan.tables:
+        return replace(plan, tables={table: _with_place(part, table) for table, part in plan.tables.items()})
+    path = plan.output.path or f"{name}{written_suffix(plan.data.path if plan.data else '')}"
+    return replace(plan, output=replace(plan.output, path=path))
 
 
 def _enough_persons(table: Table) -> bool:
@@ -538,7 +542,7 @@ def _as_it_stands(plan: Plan, request: Request) -> Plan:
         raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
     if request.roles and plan.schema is not None:
         plan = replace(plan, schema=with_roles(plan.schema, request.roles))
-    plan = replace(plan, output=with_key(plan, plan.folder, request))
+    plan = _with_place(replace(plan, output=with_key(plan, plan.folder, request)))
     return Profile.of(request.profile).apply_to(plan) if request.profile else plan
 
 
