@@ -130,6 +130,7 @@ def assess(
     exact: bool | None = None,
     seed: int | None = None,
     run: Run | None = None,
+    **reading: Any,
 ) -> Scores:
     """Score a release by several measures: those named, the usual ones, or ``"all"`` there are.
 
@@ -138,6 +139,8 @@ def assess(
     written: ``scores["k"]`` is ``scores["k-anonymity"]``. Those named are ``exact``. Of large tables the
     usual ones are not unless that is said: some are estimated from a sample of the persons, and say so.
     A released file brings its plan along: its roles, and unless a ``scenario`` is given, its intruders.
+    ``reading`` says how the file of the original is read, where that is not to be found out (``delimiter``,
+    ``decimal``, ``encoding``, ``header``, ``sheet``).
 
     Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
     or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
@@ -148,13 +151,14 @@ def assess(
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
-        source = resolve(Request(source=original), released=release)
-        table = source.read()
+        request = Request(source=original, reading=reading)
+        source = resolve(request, released=release)
+        table, reading = source.read(request), source.reading(request)
         scenarios = scenarios if scenario else source.plan.scenarios
     else:
-        table, _ = as_table(original, schema=schema)
+        table, _ = as_table(original, schema=schema, **reading)
     if release is not None and not isinstance(release, Release):
-        release = read_release(table, release, aligned=aligned)
+        release = read_release(table, release, aligned=aligned, reading=reading)
     if measures == "all":
         chosen = [cls() for cls in registry.measures().values()]
     else:
@@ -393,11 +397,16 @@ def release(
     seed
         For experiments: one below 2^64 is found by trying, and is refused unless that is overridden.
     search
-        More for ``tune``, such as ``methods`` or ``trials``.
+        How a file is read, where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+        ``header``, ``sheet``; and more for ``tune``, such as ``methods`` or ``trials``.
     """
+    from sfumato.io.formats import READING
     from sfumato.releasing.prepare import Request, prepare_release
 
-    asked = Request(source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "")
+    asked = Request(
+        source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "",
+        reading={name: search.pop(name) for name in READING if name in search},
+    )  # fmt: skip
     return make_release(
         prepare_release(asked), subject=_subject(data), minutes=minutes, resources=resources,
         override=override, run=make_run(seed, run), search=search,

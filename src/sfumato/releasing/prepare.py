@@ -29,7 +29,7 @@ from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Output, Source, located
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.load import inspect, is_plan, load_resources, read
+from sfumato.releasing.load import inspect, is_plan, load_resources, read, require_file
 from sfumato.releasing.read_back import read_release
 from sfumato.releasing.sums import PRIVATE
 from sfumato.releasing.trail import PLAN, plan_kept
@@ -76,11 +76,7 @@ class Request:
     output: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.reading and is_plan(self.source):
-            raise ParameterError(
-                f"`{min(self.reading)}` must be said of a file of data, got: a plan",
-                hint="write it into [data] of the plan",
-            )
+        require_file(self.source, self.reading)
 
     def as_written(self, source: Source) -> Source:
         """A source that is read as was said."""
@@ -105,8 +101,12 @@ class ResolvedSource:
 
     def read(self, request: Request) -> Table:
         """The data, as was said, or as the plan says, that they are to be read."""
-        reading = request.as_written(self.plan.source_at("")).reading
-        return read(self.data, schema=self.plan.schema, reading=reading)
+        is_file = not str(self.data).startswith("builtin:") and isinstance(self.data, str | Path)
+        return read(self.data, schema=self.plan.schema, **(self.reading(request) if is_file else {}))
+
+    def reading(self, request: Request) -> dict[str, Any]:
+        """How the data are to be read."""
+        return request.as_written(self.plan.source_at("")).reading
 
 
 def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
@@ -294,7 +294,9 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release = None if other is None else read_release(table, other, aligned=aligned)
+    release = (
+        None if other is None else read_release(table, other, aligned=aligned, reading=named.reading(request))
+    )
     return Question(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
@@ -373,7 +375,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     plan = replace(plan, data=data, recipe=Recipe((step,)), output=output, tables={})
     if check is not None:
         check(plan)
-    schema = with_hierarchies(plan.schema or read(named.data, reading=data.reading).schema, request)
+    schema = with_hierarchies(plan.schema or read(named.data, **data.reading).schema, request)
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = _pseudonymous(with_roles(schema, request.roles), request)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
@@ -478,7 +480,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         native = partial(frames.back, native=form)
     how: Mapping[str, Any] = {**overview.reading, **request.as_written(Source("")).said}
     as_is = isinstance(data, Table) or is_plan(data)
-    table = read(data) if as_is else read(data, schema=schema, reading=request.reading)
+    table = read(data) if as_is else read(data, schema=schema, **request.reading)
     source = replace(plan.data, **how) if plan.data else None
     plan = replace(plan, data=source, output=with_key(plan, plan.folder, request))
     plan = replace(_with_place(plan), schema=with_pseudonyms(schema))
