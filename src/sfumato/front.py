@@ -7,6 +7,7 @@ the same sort of table they were given.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -24,9 +25,9 @@ from sfumato.data.notebook import as_html
 from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
 from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
+from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe, Step, below_k_note
 from sfumato.releasing.copies import worst_of
 from sfumato.releasing.load import as_table, inspect, read
 from sfumato.study.evaluate import Case, Make, evaluate
@@ -96,7 +97,7 @@ def protect(
     ``what`` may be text, as in ``"mdav(k=3)"``. ``release.data`` is the protected table in the type that came
     in, without identifiers. ``resources`` are what columns and
     parameters name: hierarchies, a table of the population. ``seed`` is for experiments: who knows it can
-    undo the noise.
+    undo the noise. A warning says how many records missing values tell from the k of their group.
 
     Examples
     --------
@@ -113,7 +114,10 @@ def protect(
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
-    return in_native(recipe.apply(table, make_run(seed, run, resources)), native)
+    release = recipe.apply(table, make_run(seed, run, resources))
+    for note in filter(None, (below_k_note(step.byproducts.figures) for step in release.steps)):
+        warnings.warn(NoteWarning(note), stacklevel=2)
+    return in_native(release, native)
 
 
 def assess(
