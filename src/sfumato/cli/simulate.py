@@ -50,6 +50,10 @@ def command(source: str, **options: Any) -> None:
     asked = prepare_question(request_of(source, options))
     if asked.others:
         say(f"note: {asked.others}", quiet=options["quiet"])
+    say(
+        f"drawing {options['draws']} samples; --minutes ends it earlier, Ctrl-C stops it cleanly",
+        quiet=options["quiet"],
+    )
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         found = simulate(
             asked.table,
