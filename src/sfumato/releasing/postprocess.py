@@ -179,21 +179,24 @@ def forget_unshown(table: Table) -> Table:
 
 def _as_shown(column: Column, table: Table) -> Column:
     """A column that declares no more codes and labels than its records show."""
-    codes = tuple(code for code in column.missing if _occurs(replace(column, missing=(code,)), table))
-    ranged = column.missing_range is not None and _occurs(replace(column, missing=()), table)
+    bare = replace(column, missing=(), missing_range=None, suppressed=None)
+    codes = tuple(code for code in column.missing if _occurs(replace(bare, missing=(code,)), bare, table))
+    span = column.missing_range
+    if span is not None and not _occurs(replace(bare, missing_range=span), bare, table):
+        span = None
     labels = column.labels
     if labels:
         shown = {*_shown_texts(table, column.name), *_texts((*codes, column.suppressed))}
         values = _texts(value for value, _ in labels)
         labels = tuple(pair for pair, text in zip(labels, values, strict=True) if text in shown)
-    span = column.missing_range if ranged else None
     return replace(column, missing=codes, missing_range=span, labels=labels)
 
 
-def _occurs(column: Column, table: Table) -> bool:
-    """Whether some record shows a code by which a column says that a value is missing."""
-    alone = Table(table.frame.select(column.name), Schema((replace(column, suppressed=None),)))
-    return bool((alone.missing(column.name) > table.frame[column.name].is_null().to_numpy()).any())
+def _occurs(coded: Column, bare: Column, table: Table) -> bool:
+    """Whether some record shows what a column declares to be a code for a missing value."""
+    frame = table.frame.select(bare.name)
+    counts = [Table(frame, Schema((column,))).missing(bare.name).sum() for column in (coded, bare)]
+    return bool(counts[0] > counts[1])
 
 
 def _texts(values: Iterable[Any]) -> list[str]:
