@@ -165,7 +165,7 @@ def test_a_number_that_joins_persons_is_no_harmless_column(role, rules, people, 
     roles = ["--role", f"nr={role}", "--role", "sex=key", "--role", "birth date=key"]
     code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 2", "--format", "json")
     assert code == 1
-    assert [each["rule"] for each in json.loads(out)["findings"]] == rules
+    assert {each["rule"] for each in json.loads(out)["findings"]} >= set(rules)
 
 
 @pytest.mark.parametrize("way", ["run", "release"])
