@@ -436,17 +436,17 @@ path = "out.csv"
 
 def test_an_estimate_gates_where_it_is_asked_for(run, tmp_path):
     """Verdict, trail and plan say that it is estimated; without a confidence nothing passes."""
-    pl.DataFrame({"area": list("aaaaaabbbbbbccd")}).write_csv(tmp_path / "drawn.csv")
+    pl.DataFrame({"area": list("aaaaaabbbbbbccc")}).write_csv(tmp_path / "drawn.csv")
     risk, measure = ("risk", "drawn.csv", "-c", "area", "--require"), "individual-risk(fraction=0.02)"
-    code, out, err = run(*risk, f"{measure} <= 1 at 90%")
+    code, out, err = run(*risk, f"{measure} <= 0.9 at 90%")
     assert code == 0
-    assert f"met: {measure} may be 0.333333 (estimated at 90%)" in err
+    assert f"met: {measure} may be 0.111111 (estimated at 90%)" in err
     assert "(estimated at 90%)" in out
     assert "expected reidentifications" in out
-    code, _, err = run(*risk, f"{measure} <= 1")
+    code, _, err = run(*risk, f"{measure} <= 0.9")
     assert code == 1
     assert "if an estimate will do, say `at 95%`" in err
-    assert run(*risk, f"{measure} <= 0.2 at 90%")[0] == 1
+    assert run(*risk, f"{measure} <= 0.1 at 90%")[0] == 1
     (tmp_path / "plan.toml").write_text(ESTIMATE, encoding="utf-8")
     code, _, err = run("run", "plan.toml")
     assert code == 0, err
