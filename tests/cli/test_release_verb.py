@@ -13,8 +13,8 @@ from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
-#: Enter at each of the four questions on what the release is.
-UNSAID = "\n" * 4
+#: Enter at what analysts need most, and at each of the four questions on what the release is.
+UNSAID = "\n" * 5
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_what_the_release_is_is_asked_after_the_roles_and_not_twice(people, tmp_
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "on_terminal", lambda: True)
     words = ["release", "people.csv", *map(str, QUICK), "--contact", "the clinic"]
-    told = CliRunner().invoke(cli, words, input="\nPatients\n\n a; b,c ;\n")
+    told = CliRunner().invoke(cli, words, input="\n\nPatients\n\n a; b,c ;\n")
     assert told.exit_code == 0, told.output
     assert told.output.index("`x`: 4 distinct values") < told.output.index("What is the release?")
     assert "contact: whom" not in told.output
