@@ -7,6 +7,7 @@ the same sort of table they were given.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -24,9 +25,9 @@ from sfumato.data.notebook import as_html
 from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
 from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, SfumatoError, UnreachableError
+from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe, Step, below_k_note
 from sfumato.releasing.copies import worst_of
 from sfumato.releasing.load import as_table, inspect, read
 from sfumato.study.evaluate import Case, Make, evaluate
@@ -96,7 +97,7 @@ def protect(
     ``what`` may be text, as in ``"mdav(k=3)"``. ``release.data`` is the protected table in the type that came
     in, without identifiers. ``resources`` are what columns and
     parameters name: hierarchies, a table of the population. ``seed`` is for experiments: who knows it can
-    undo the noise.
+    undo the noise. A warning says how many records missing values tell from the k of their group.
 
     Examples
     --------
@@ -113,7 +114,10 @@ def protect(
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
-    return in_native(recipe.apply(table, make_run(seed, run, resources)), native)
+    release = recipe.apply(table, make_run(seed, run, resources))
+    for note in filter(None, (below_k_note(step.byproducts.figures) for step in release.steps)):
+        warnings.warn(NoteWarning(note), stacklevel=2)
+    return in_native(release, native)
 
 
 def assess(
@@ -130,6 +134,7 @@ def assess(
     exact: bool | None = None,
     seed: int | None = None,
     run: Run | None = None,
+    **reading: Any,
 ) -> Scores:
     """Score a release by several measures: those named, the usual ones, or ``"all"`` there are.
 
@@ -138,6 +143,8 @@ def assess(
     written: ``scores["k"]`` is ``scores["k-anonymity"]``. Those named are ``exact``. Of large tables the
     usual ones are not unless that is said: some are estimated from a sample of the persons, and say so.
     A released file brings its plan along: its roles, and unless a ``scenario`` is given, its intruders.
+    ``reading`` says how the file of the original is read, where that is not to be found out (``delimiter``,
+    ``decimal``, ``encoding``, ``header``, ``sheet``).
 
     Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
     or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
@@ -148,14 +155,14 @@ def assess(
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
-        request = Request(source=original)
+        request = Request(source=original, reading=reading)
         source = resolve(request, released=release)
-        table = source.read(request)
+        table, reading = source.read(request), source.reading(request)
         scenarios = scenarios if scenario else source.plan.scenarios
     else:
-        table, _ = as_table(original, schema=schema)
+        table, _ = as_table(original, schema=schema, **reading)
     if release is not None and not isinstance(release, Release):
-        release = read_release(table, release, aligned=aligned, resources=resources)
+        release = read_release(table, release, aligned=aligned, resources=resources, reading=reading)
     if measures == "all":
         chosen = [cls() for cls in registry.measures().values()]
     else:
@@ -394,11 +401,16 @@ def release(
     seed
         For experiments: one below 2^64 is found by trying, and is refused unless that is overridden.
     search
-        More for ``tune``, such as ``methods`` or ``trials``.
+        How a file is read, where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+        ``header``, ``sheet``; and more for ``tune``, such as ``methods`` or ``trials``.
     """
+    from sfumato.io.formats import READING
     from sfumato.releasing.prepare import Request, prepare_release
 
-    asked = Request(source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "")
+    asked = Request(
+        source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "",
+        reading={name: search.pop(name) for name in READING if name in search},
+    )  # fmt: skip
     return make_release(
         prepare_release(asked), subject=_subject(data), minutes=minutes, resources=resources,
         override=override, run=make_run(seed, run), search=search,

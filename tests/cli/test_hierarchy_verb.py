@@ -40,9 +40,20 @@ def test_levels_are_shown(hierarchy):
     code, out, err = hierarchy("people.csv", "town")
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == ["level", "labels", "records", "in", "classes", "below", "5"]
+    assert lines[0] == ["level", "labels", "records", "in", "classes", "below", "5", "such", "as"]
     assert [line[:2] for line in lines[1:]] == [["0", "5"], ["1", "3"], ["2", "1"]]
     assert lines[-1][2] == "0.0%"
+    assert lines[1][3:] == ["Ayl,", "Bree,", "Cork,", "…"]  # those that most people have
+    assert lines[-1][3:] == ["*"]
+
+
+def test_labels_that_few_have_are_not_shown(hierarchy, tmp_path):
+    towns = ["Ayl"] * 30 + ["Bree"] * 30 + ["Qxalone"] * 2
+    pl.DataFrame({"town": towns}).write_csv(tmp_path / "few.csv")
+    code, out, _ = hierarchy("few.csv", "town")
+    assert code == 0
+    assert "Ayl, Bree, …" in out
+    assert "Qxalone" not in out
 
 
 def test_as_json(hierarchy, tmp_path):

@@ -311,8 +311,24 @@ def test_a_secure_release_makes_pseudonyms_itself(run, tmp_path):
     code, out, err = run("release", "builtin:patients?n=60", "--for", "secure", "--out", "safe")
     assert code == 0, err
     assert "oshpd_id given new numbers" in out
-    frame = pl.DataFrame({"person": np.repeat(np.arange(20) + 7000, 2), "age": np.arange(40) + 20})
+    frame = pl.DataFrame({"person": np.repeat(np.arange(20) + 7000, 2), "age": np.arange(40) % 9 + 20})
     frame.write_csv(tmp_path / "visits.csv")
     words = ("release", "visits.csv", "--role", "person=person", "--role", "age=key", "--for", "secure")
     assert run(*words, "--out", "again")[0] == 0
     assert not set(pl.read_csv(tmp_path / "again" / "release.csv")["person"]) & set(frame["person"])
+
+
+def test_what_matters_is_asked_and_kept_in_the_plan(people, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "on_terminal", lambda: True)
+    words = ["release", "people.csv", "--role", "x=other", *map(str, QUICK)]
+    told = CliRunner().invoke(cli, words, input="agge\nage, zip\n" + "\n" * 4)
+    assert told.exit_code == 0, told.output
+    assert "`agge` is none of them" in told.output
+    schema = Plan.read(tmp_path / "people-release" / "private" / "plan.toml").schema
+    assert {name: schema[name].importance for name in ("age", "zip", "sex")} == {"age": 3, "zip": 3, "sex": 1}
+    words = [*words, "--yes", "--matters", "sex", "--out", "again"]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert Plan.read(tmp_path / "again" / "private" / "plan.toml").schema["sex"].importance == 3
+    words[-3] = "lost"
+    assert CliRunner().invoke(cli, [*words, "--overwrite"]).exit_code != 0

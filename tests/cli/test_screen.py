@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from sfumato.cli._screen import emit_table, say
+from sfumato.cli._screen import _Milestones, emit_table, say
+from sfumato.core.run import ProgressEvent
 
 
 @pytest.mark.parametrize("width", [0, 40, 100, 150, 185])
@@ -49,3 +50,17 @@ def test_sentences_without_room_have_a_table_of_their_own(
     assert shown.count("method") == tables
     assert shown.split().count("word") == 12
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
+
+
+def test_a_log_is_told_of_long_work_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 1.0, 2.0, 20.0, 21.0, 40.0, 41.0])
+    told = _Milestones(quiet=False, clock=lambda: next(times))
+    for done in range(5):
+        told(ProgressEvent("Samples", done, 1000, "2 of 7 estimators" if done == 4 else ""))
+    told(ProgressEvent("Report", 0, 0))
+    assert capsys.readouterr().err.splitlines() == [
+        "… Samples",
+        "… Samples: 2 of 1,000",
+        "… Samples: 4 of 1,000 (2 of 7 estimators)",
+        "… Report",
+    ]

@@ -3,6 +3,13 @@
 import json
 import re
 
+import sfumato
+from sfumato.core.run import Progress, Run
+from sfumato.data.scenario import Scenario
+from sfumato.risk.individual import IndividualRisk
+from sfumato.risk.population import PopulationUniqueness
+from sfumato.study.simulate import simulate
+
 
 def test_simulate(run, tmp_path):
     page = tmp_path / "sim.html"
@@ -13,11 +20,30 @@ def test_simulate(run, tmp_path):
     assert code == 0, err
     assert "comes nearest" in out
     assert "population-uniqueness: zayatz" in out
+    assert err.startswith(
+        "drawing 2 samples; --minutes ends it earlier, Ctrl-C stops it cleanly\n… Samples\n"
+    )
     assert "2 samples of 80 of 400 people" in err
     assert "<script" in page.read_text()
     assert "chart-estimators-0" in page.read_text()
     twin = json.loads(page.with_suffix(".json").read_text())
     assert twin["kind"] == "simulation"
+
+
+def test_every_estimator_of_a_sample_is_told():
+    told = []
+    table = sfumato.read("builtin:patients?n=300")
+    simulate(
+        table, Run(seed=1, progress=Progress(report=told.append)), fraction=0.2, draws=2,
+        measures=[IndividualRisk(), PopulationUniqueness(model="zayatz")], scenario=Scenario(columns=("sex",)),
+    )  # fmt: skip
+    assert [(each.done, each.total, each.note) for each in told] == [
+        (0, 2, "0 of 2 estimators"),
+        (0, 2, "1 of 2 estimators"),
+        (1, 2, "0 of 2 estimators"),
+        (1, 2, "1 of 2 estimators"),
+        (2, 2, ""),
+    ]
 
 
 def test_simulate_as_json(run):

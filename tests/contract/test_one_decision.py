@@ -163,9 +163,9 @@ def test_a_number_that_joins_persons_is_no_harmless_column(role, rules, people, 
     )
     frame.write_csv("three.csv")
     roles = ["--role", f"nr={role}", "--role", "sex=key", "--role", "birth date=key"]
-    code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 1", "--format", "json")
+    code, out, _ = verb(capfd, "gate", "three.csv", *roles, "--require", "k >= 2", "--format", "json")
     assert code == 1
-    assert [each["rule"] for each in json.loads(out)["findings"]] == rules
+    assert {each["rule"] for each in json.loads(out)["findings"]} >= set(rules)
 
 
 @pytest.mark.parametrize("way", ["run", "release"])
@@ -185,7 +185,7 @@ def test_a_file_with_a_phone_number_in_a_set_may_not_leave(people, capfd):
     towns = pl.Series(["{Kern|tel. 972 123 456}", "{Kern|Fresno}"] * 30)
     people.select("age", town=towns).write_csv("sets.csv")
     code, out, _ = verb(
-        capfd, "gate", "sets.csv", "--role", "age=key", "--role", "town=key", "--require", "k >= 1",
+        capfd, "gate", "sets.csv", "--role", "age=key", "--role", "town=key", "--require", "uniqueness <= 0.99",
         "--format", "json",
     )  # fmt: skip
     assert code == 1

@@ -8,7 +8,8 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -73,6 +74,8 @@ def emit_json(value: Any) -> None:
 _NARROWEST = 12
 #: A table that goes elsewhere than to a screen is as wide as this, unless COLUMNS says otherwise.
 _WIDE = 200
+#: A task that goes on is told of again after so long, where there is no screen for a bar.
+_SECONDS_BETWEEN_LINES = 15.0
 #: Sentences that have less room than this beside other columns are hard to read.
 _ROOM_FOR_SENTENCES = 44
 
@@ -214,16 +217,22 @@ class _Drawn:
 
 
 class _Milestones:
-    """Tells a log file what a bar would show: a line when a task begins and when something is noted."""
+    """Tells a log file what a bar would show: a line when a task begins, and now and then how far it is."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self.quiet = quiet
         self.seen: set[str] = set()
+        self.clock = clock
+        self.last = clock()
 
     def __call__(self, event: ProgressEvent) -> None:
-        if event.task not in self.seen:
-            self.seen.add(event.task)
-            say(f"… {event.task}", quiet=self.quiet)
+        begins, now = event.task not in self.seen, self.clock()
+        if not begins and (now - self.last < _SECONDS_BETWEEN_LINES or not event.total):
+            return
+        self.seen.add(event.task)
+        self.last = now
+        far = "" if begins else f": {event.done:,} of {event.total:,}" + f" ({event.note})" * bool(event.note)
+        say(f"… {event.task}{far}", quiet=self.quiet)
 
 
 class _Stopper:

@@ -62,7 +62,7 @@ def command(
 def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
     """The records as they stand, or in the form that a plan declares."""
     from sfumato.data.table import Table
-    from sfumato.io import conform, read_contents
+    from sfumato.io import conform, read_contents, read_table
     from sfumato.recipes.plan import Plan
 
     plan = Plan.read(plan_path) if plan_path else Plan()
@@ -74,9 +74,10 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
 
         table = datasets.from_uri(source)
         return table if schema is None else conform(table.frame, schema)
-    found = read_contents(source, schema=schema, **{**(plan.data.reading if plan.data else {}), **how})
+    how = {**(plan.data.reading if plan.data else {}), **how}
     if schema is not None:
-        return conform(found.frame, schema)
+        return read_table(source, schema=schema, **how)
+    found = read_contents(source, **how)
     return Table(found.frame, _as_told(found.frame, found.facts))
 
 

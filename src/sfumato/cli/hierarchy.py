@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sfumato.data.hierarchy.tree import Hierarchy
 
 
+#: How many labels of a level are shown.
+_EXAMPLES = 3
+
+
 @click.command("hierarchy", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
 @click.argument("column")
@@ -79,10 +83,11 @@ def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[st
                 str(each["level"]),
                 str(each["labels"]),
                 "—" if each["small"] is None else f"{each['small']:.1%}",
+                _examples(hierarchy, values, each["level"], k),
             ]
             for each in levels
         ]
-        emit_table(["level", "labels", f"records in classes below {k}"], rows, right=[0, 1, 2])
+        emit_table(["level", "labels", f"records in classes below {k}", "such as"], rows, right=[0, 1, 2])
     if faults:
         raise DataError(
             f"the hierarchy of `{column}` must hold every value of its column, got {faults[0]}",
@@ -100,6 +105,17 @@ def _levels(hierarchy: Hierarchy, values: pl.Series, k: int) -> list[dict[str, A
         share = float(sizes[sizes < k].sum() / sizes.sum()) if len(values) else None
         levels.append({"level": level, "labels": len(hierarchy.labels(level)), "small": share})
     return levels
+
+
+def _examples(hierarchy: Hierarchy, values: pl.Series, level: int, k: int) -> str:
+    """The labels that most records have, and at least k."""
+    import numpy as np
+
+    labels = hierarchy.labels(level)
+    sizes = np.bincount(hierarchy.codes(values, level, unseen="root"), minlength=len(labels))[: len(labels)]
+    shown = [place for place in np.argsort(-sizes, kind="stable").tolist() if sizes[place] >= k]
+    texts = [str(labels[place]) for place in shown[:_EXAMPLES]]
+    return ", ".join([*texts, *(["…"] if len(labels) > len(texts) else [])])
 
 
 def _unseen(hierarchy: Hierarchy, values: pl.Series) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._resources import request_of
 from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 )
 @_options.columns_option
 @_options.plan_option
+@_options.reading_options
 @_options.overwrite_option
 @_options.seed_option
 @_options.json_option
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 def command(source: str, **options: Any) -> None:
     """Simulate, then tell which estimator came nearest."""
     from sfumato.core.requirement import parse_measure
-    from sfumato.releasing.prepare import Request, prepare_question
+    from sfumato.releasing.prepare import prepare_question
     from sfumato.report import check_report, write_pictures
     from sfumato.report.simulated import simulation_pictures
     from sfumato.study.simulate import simulate
@@ -45,11 +47,13 @@ def command(source: str, **options: Any) -> None:
     if options["report"] is not None:
         check_report(options["report"], **how)
     measures = [parse_measure(text) for text in options["measure"]]
-    asked = prepare_question(
-        Request(source=source, plan=options["plan_path"], columns=_options.split(options["columns"]))
-    )
+    asked = prepare_question(request_of(source, options))
     if asked.others:
         say(f"note: {asked.others}", quiet=options["quiet"])
+    say(
+        f"drawing {options['draws']} samples; --minutes ends it earlier, Ctrl-C stops it cleanly",
+        quiet=options["quiet"],
+    )
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         found = simulate(
             asked.table,

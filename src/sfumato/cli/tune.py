@@ -18,7 +18,7 @@ from sfumato.errors import Cancelled, ParameterError
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.prepare import Question
+    from sfumato.releasing.prepare import Question, Request
     from sfumato.tuning.candidate import Candidate
     from sfumato.tuning.tuned import Tuned
 
@@ -68,7 +68,7 @@ _GIVEN = (
     help="The time it may take, confirmation included.",
 )
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
-@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.csv]")
+@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.SUFFIX]")
 @_options.columns_option
 @_options.plan_option
 @hierarchy_option
@@ -106,7 +106,8 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
     from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.tuning import ledger as ledgers
 
-    asked = prepare_question(request_of(source, options, columns=(), profile=None))
+    request = request_of(source, options, columns=(), profile=None)
+    asked = prepare_question(request)
     for note in asked.notes:
         say(f"note: {note}", quiet=options["quiet"])
     columns = _options.split(options["columns"])
@@ -128,7 +129,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 scenario=asked.scenarios if described else None,
                 resources=asked.resources,
                 control=asked.plan.control,
-                plan=_base(asked, options),
+                plan=_base(asked, request, options),
                 run=run,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
@@ -154,7 +155,7 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def _base(asked: Question, options: Mapping[str, Any]) -> Plan:
+def _base(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
     plan, place = asked.plan, options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
@@ -165,7 +166,7 @@ def _base(asked: Question, options: Mapping[str, Any]) -> Plan:
     output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
     return replace(
         plan,
-        data=plan.source_at(seen(str(asked.source))),
+        data=request.as_written(plan.source_at(seen(str(asked.source)))),
         schema=None,  # that of the table, with the hierarchies declared on the command line
         resources={name: replace(each, path=seen(each.path)) for name, each in plan.resources.items()},
         output=output,

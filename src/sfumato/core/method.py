@@ -257,6 +257,10 @@ class ColumnMethod(Method):
         """
         raise NotImplementedError  # abstract: every method in the registry has its own
 
+    def tally(self, table: Table) -> dict[str, float]:  # noqa: ARG002
+        """Figures of the protected table that its owner should know, by name."""
+        return {}
+
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns one by one, each with a stream of chance of its own."""
@@ -267,7 +271,7 @@ class ColumnMethod(Method):
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
             series = put_back(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
-        return Release.record_by_record(protected)
+        return Release.record_by_record(protected, figures=self.tally(protected))
 
 
 def _views(

@@ -29,6 +29,9 @@ from sfumato.kernels.arrays import Floats, Ints
 #: The name of the table of a release that has only one.
 MAIN = "release"
 
+#: The figure of a step that was to make k records alike: how many a missing value tells from the others.
+BELOW_K = "records_below_k"
+
 
 @dataclass(frozen=True)
 class Fit:

@@ -8,7 +8,7 @@ an original.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,12 @@ import polars as pl
 
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text
-from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError, quoted, trouble_with
-from sfumato.io import addresses, atomic, codebook, databases, delimited, item_texts
+from sfumato.io import addresses, atomic, codebook, databases, item_texts
 from sfumato.io import guard as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
@@ -40,6 +40,7 @@ __all__ = [
     "check_format",
     "check_writable",
     "conform",
+    "losses",
     "read",
     "read_contents",
     "read_table",
@@ -75,7 +76,7 @@ def read_contents(
     rows
         Read at most this many records.
     sheet
-        The sheet of an Excel workbook; the first when not given.
+        The sheet of an Excel workbook; the largest when not given.
     header
         Whether the first line of a delimited text holds names; found out when not given.
     """
@@ -123,14 +124,27 @@ def read_table(
 ) -> Table:
     """Read a file and bring it into the form of its schema (see `conform`, and for ``how`` `read_contents`).
 
-    Without ``schema`` one is proposed, in which some columns may have no role yet. Columns that a table
+    Without ``schema`` one is proposed, in which some columns may have no role yet. What it does not say of a
+    column's labels and missing codes the file may say. Columns that a table
     ``like`` it has too are declared as they are there: a register is compared with what it is a register of.
     """
     found = read_contents(path, schema=schema, **how)
-    proposed = guess_schema(found.frame, found.facts) if schema is None else schema
+    proposed = guess_schema(found.frame, found.facts) if schema is None else _with_facts(schema, found)
     if like is not None:
         proposed = like_schema(proposed, like)
     return conform(found.frame, proposed, generalised=generalised)
+
+
+def _with_facts(schema: Schema, found: Contents) -> Schema:
+    """A schema with the labels and missing codes that the file has, where it says none itself."""
+    told = []
+    for column in schema.columns:
+        facts = found.facts.get(column.name, {})
+        silent = {name for name in ("label", "labels") if not getattr(column, name)}
+        if not column.missing and column.missing_range is None:
+            silent |= {"missing", "missing_range"}
+        told.append(replace(column, **{name: facts[name] for name in silent & set(facts)}))
+    return schema.replace(*told)
 
 
 def write(
@@ -161,7 +175,7 @@ def write(
     guard
         Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
     like
-        How another delimited text was read: this one is written so too.
+        How another file was read: a delimited text, or the sheet of a workbook, is written so too.
     """
     with Staging(originals=codebook.with_codebooks(originals), overwrite=overwrite) as staging:
         stage(data, path, staging, guard=guard, like=like)
@@ -191,11 +205,24 @@ def stage(
     if guard:
         table, lines = guards.guarded(table), guards.guarded_texts(lines)
     with staging.open(place) as file:
-        if FORMATS[suffix] == "delimited":
-            delimited.write(table, Path(file.name), suffix, like)
-        else:
-            format_of(place, error=WriteError).write(table, Path(file.name), suffix)
+        format_of(place, error=WriteError).write(table, Path(file.name), suffix, like or Reading())
     codebook.stage(lines, place, staging)
+
+
+def losses(data: Table, path: str | Path) -> list[str]:
+    """Say what a file does not keep of what is known of the columns, in words."""
+    suffix = Path(path).suffix.lower()
+    table, _ = _plain(data, keep_intervals=False, short=True)
+    if FORMATS.get(suffix) == "statistical" and not addresses.is_address(path):
+        from sfumato.io import statistical
+
+        return statistical.losses(table, suffix)
+    columns = table.schema.columns
+    lost = {
+        "labels are not kept": [each.name for each in columns if each.label or each.labels],
+        "missing codes are not told": [each.name for each in columns if each.missing or each.missing_range],
+    }
+    return [f"{what}: {quoted(names)}" for what, names in lost.items() if names]
 
 
 def check_format(path: str | Path, *, guard: bool = False) -> None:
@@ -250,8 +277,9 @@ def _plain(
     again = {name: series for name, series in numbers.items() if series is not None}
     frame = frame.with_columns(again.values())
     others = [name for name in changed if name not in again and table.schema[name].kind is not Kind.SET]
-    words = [_in_words(table.schema[name], frame[name]) for name in others]
-    return Table(frame, table.schema.replace(*words)), pl.concat(lines) if lines else pl.DataFrame()
+    book = pl.concat(lines) if lines else pl.DataFrame()
+    words = [_in_words(table.schema[name], frame[name], book) for name in others]
+    return Table(frame, table.schema.replace(*words)), book
 
 
 def _numbers_again(texts: pl.Series, column: Column) -> pl.Series | None:
@@ -262,21 +290,33 @@ def _numbers_again(texts: pl.Series, column: Column) -> pl.Series | None:
     return numbers if numbers.null_count() == texts.null_count() else None
 
 
-def _in_words(column: Column, texts: pl.Series) -> Column:
+def _in_words(column: Column, texts: pl.Series, book: pl.DataFrame) -> Column:
     """A column whose values have become texts; how dates are written still holds of their intervals.
 
-    Labels stay with the texts of their values, and a set has those of its members.
+    Labels stay with the texts of their values; a range has those of its ends, a set, also one that the
+    codebook has, those of its members.
     """
     if column.kind is Kind.DATE and column.form:
         return Column(column.name, Kind.DATE, column.role, label=column.label, form=column.form)
     values = canonical_text(pl.Series([value for value, _ in column.labels], strict=False))
     meant = dict(zip(values, (label for _, label in column.labels), strict=True))
     labels = []
-    for text in texts.drop_nulls().unique().sort() if meant else ():
-        members = text[1:-1].split("|") if text.startswith("{") else [text]
-        if all(member in meant for member in members):
-            labels.append((text, " or ".join(meant[member] for member in members)))
+    if meant:
+        shown = texts.drop_nulls().unique().sort()
+        sets = codebook.expanded(shown.to_frame(), book)[texts.name] if len(book) else shown
+        meanings = [_meaning(text, meant) for text in sets]
+        labels = [pair for pair in zip(shown, meanings, strict=True) if pair[1]]
     return Column(column.name, Kind.NOMINAL, column.role, label=column.label, labels=tuple(labels))
+
+
+def _meaning(text: str, meant: Mapping[str, str]) -> str:
+    """What a value, a range or a set says in the labels of its values; nothing where one has none."""
+    ranged = text.startswith("[")
+    members = text[1:-1].split(";") if ranged else named_in(text)
+    if not all(member in meant for member in members):
+        return ""
+    words = [*(meant[member] for member in members), *(["others"] if has_rest(text) else [])]
+    return (" to " if ranged else " or ").join(words)
 
 
 def _bare_schema(frame: pl.DataFrame) -> Schema:

@@ -28,7 +28,8 @@ from sfumato.io.sniff import Dialect
 from sfumato.kernels.arrays import Bytes
 
 _UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
-_TABBED = frozenset({".tsv", ".tab"})
+#: Suffixes of texts that have tabs between their fields.
+TABBED = frozenset({".tsv", ".tab"})
 _QUOTE_STYLES: Mapping[str, Literal["necessary", "always", "non_numeric"]] = {
     "": "necessary",
     "all": "always",
@@ -91,13 +92,12 @@ def read(path: Path, options: Options) -> Contents:
     return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading | None = None) -> None:
+def write(table: Table, path: Path, suffix: str, like: Reading) -> None:
     """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``.
 
     It is written as another was read: with its delimiter, decimal sign, quotes and encoding, if that can hold
     all values.
     """
-    like = like or Reading()
     decimal = like.decimal or "."
     frame = table.frame.with_columns(
         _as_written(table.frame[column.name], column, decimal) for column in table.schema.columns
@@ -106,7 +106,7 @@ def write(table: Table, path: Path, suffix: str, like: Reading | None = None) ->
     try:
         frame.write_csv(
             text,
-            separator="\t" if suffix in _TABBED else like.delimiter or ",",
+            separator="\t" if suffix in TABBED else like.delimiter or ",",
             quote_style=_QUOTE_STYLES[like.quotes],
             include_bom=like.encoding == "utf-8-sig",
         )
@@ -158,6 +158,15 @@ def _writable(dtype: pl.DataType) -> bool:
     return not (dtype.is_nested() or isinstance(dtype, pl.Binary | pl.Object | pl.Duration))
 
 
+def is_utf8(path: Path) -> bool:
+    """Whether a text is written in UTF-8."""
+    try:
+        path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 # Opening: which bytes, and how they are to be cut ---------------------------------------------------------
 
 
@@ -198,7 +207,7 @@ def _text(path: Path, source: Path | bytes, content: Bytes, options: Options) ->
     head = content[: sniff.HEAD].tobytes().decode("utf-8-sig", errors="replace")
     if len(content) > sniff.HEAD and "\n" in head:
         head = head[: head.rindex("\n") + 1]  # the last line may have been cut
-    delimiter = options.delimiter or ("\t" if path.suffix.lower() in _TABBED else None)
+    delimiter = options.delimiter or ("\t" if path.suffix.lower() in TABBED else None)
     dialect = sniff.dialect_of(head, name=path.name, delimiter=delimiter, header=options.header)
     text = Text(path.name, source, content, dialect)
     return text if options.rows is None else text.first(options.rows + _SPARE)

@@ -79,8 +79,8 @@ def read(path: Path, options: Options) -> Contents:
             hint="open it in Excel and save it again as .xlsx",
         ) from None
     others = tuple(name for name in book.sheet_names if name != chosen)
-    reading = Reading(sheet=chosen if others or options.sheet else "", sheets=others)
-    return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
+    found = frame if options.rows is None else frame.head(options.rows)
+    return Contents(found, reading=Reading(sheet=chosen, sheets=others))
 
 
 def _require_workbook(path: Path) -> None:
@@ -243,8 +243,11 @@ def _empty(frame: pl.DataFrame) -> pl.Series:
 # Writing --------------------------------------------------------------------------------------------------
 
 
-def write(table: Table, path: Path, suffix: str) -> None:  # noqa: ARG001
-    """Write a workbook of one sheet: a header row and the records, every text as text and no formula."""
+def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
+    """Write a workbook of one sheet: a header row and the records, every text as text and no formula.
+
+    The sheet has the name of that which was read.
+    """
     try:
         import xlsxwriter
     except ModuleNotFoundError:
@@ -263,7 +266,7 @@ def write(table: Table, path: Path, suffix: str) -> None:  # noqa: ARG001
     written = io.BytesIO()
     book = xlsxwriter.Workbook(written, settings)
     book.set_properties({"created": dt.datetime(1980, 1, 1)})  # noqa: DTZ001 — the same table, the same bytes
-    sheet = book.add_worksheet()
+    sheet = book.add_worksheet(like.sheet or None)
     formats = {word: book.add_format({"num_format": code}) for word, code in _FORMATS.items()}
     for place, (series, form) in enumerate(cells):
         sheet.write_string(0, place, series.name)

@@ -1,7 +1,8 @@
 """Which formats there are, by the suffix of the file's name.
 
 A format is a module of this room with two functions, ``read(path, options)``, which gives the `Contents` of a
-file, and ``write(table, path, suffix)``; it is named once below and imported when such a file is first met.
+file, and ``write(table, path, suffix, like)``; it is named once below and imported when such a file is first
+met.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ FORMATS = {
     ".sas7bdat": "statistical",
     ".xpt": "statistical",
 }
+
+#: Formats that can only be read, and what the same package reads instead.
+_INSTEAD = {".por": ".sav", ".sas7bdat": ".xpt"}
 
 #: What may be said of how a file is read.
 READING = ("delimiter", "decimal", "encoding", "header", "sheet")
@@ -76,8 +80,8 @@ class Options:
 class Reading:
     """How a file was read: what was said of it, and what was found out; empty where it does not apply.
 
-    ``quotes`` is "all" or "text" where every field, or every text, stands in quotes; ``sheets`` are the
-    other sheets of the workbook.
+    ``quotes`` is "all" or "text" where every field, or every text, stands in quotes; ``sheet`` is the one of
+    a workbook that was read, ``sheets`` are its others.
     """
 
     delimiter: str = ""
@@ -90,7 +94,7 @@ class Reading:
 
     def to_dict(self) -> dict[str, str]:
         """What has to be said to read the file so again, as a plan's ``[data]`` does."""
-        said = {name: getattr(self, name) for name in READING}
+        said = {name: getattr(self, name) for name in READING if name != "sheet" or self.sheets}
         usual = {"delimiter": ",", "decimal": ".", "encoding": "utf-8", "header": "yes"}
         return {name: value for name, value in said.items() if value and value != usual.get(name)}
 
@@ -135,12 +139,19 @@ class Format(Protocol):
     def read(self, path: Path, options: Options) -> Contents:
         """Read a file."""
 
-    def write(self, table: Table, path: Path, suffix: str) -> None:
+    def write(self, table: Table, path: Path, suffix: str, like: Reading) -> None:
         """Write a table into a file that is there and empty; it is moved to its place afterwards.
 
         ``table`` holds no generalised nodes (they are text by then), and intervals only for Parquet and
-        Arrow; its schema has the labels, missing codes and kinds to keep.
+        Arrow; its schema has the labels, missing codes and kinds to keep. ``like`` is how another file was
+        read that this one shall be like.
         """
+
+
+def written_suffix(source: str) -> str:
+    """The suffix by which a release of this source is written: its own, or that of the next best format."""
+    suffix = Path(source).suffix.lower()
+    return _INSTEAD.get(suffix, suffix) if suffix in FORMATS and not source.startswith("builtin:") else ".csv"
 
 
 def format_of(path: Path, *, error: type[DataError]) -> Format:

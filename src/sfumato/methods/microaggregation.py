@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from sfumato import kernels
 from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
-from sfumato.core.release import Release
+from sfumato.core.release import BELOW_K, Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.likeness import not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -109,7 +111,11 @@ class Microaggregation(Method):
             run.check()
             protected = protected.with_values(name, show_centres(table, name, groups, self.centre[name]))
             whole = whole and not table.missing(name).any()
-        return Release.record_by_record(protected, classes=groups if whole else None)
+        if whole:
+            return Release.record_by_record(protected, classes=groups)
+        names = list(table.chosen)
+        sizes = protected.frame.select(size=pl.len().over(names))["size"]
+        return Release.record_by_record(protected, figures={BELOW_K: int((sizes < self.k).sum())})
 
 
 def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:

@@ -9,6 +9,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.method import ColumnMethod, ColumnView, Randomness
 from sfumato.core.params import PerColumn, param
+from sfumato.core.release import BELOW_K
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -63,6 +64,11 @@ class UnivariateMicroaggregation(ColumnMethod):
         numbers = [len(table) - int(table.missing(name).sum()) for name in table.chosen]
         fewest = max(min((number for number in numbers if number), default=1), 1)
         return min(low, fewest), min(high, fewest)
+
+    def tally(self, table: Table) -> dict[str, float]:
+        """How many missing values stand alone: in their column fewer than k are missing."""
+        counts = [int(table.missing(name).sum()) for name in table.chosen]
+        return {BELOW_K: sum(count for count in counts if count < self.k)} if any(counts) else {}
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:  # noqa: ARG002
         """Sort the values of one column, group them and show each group's centre."""

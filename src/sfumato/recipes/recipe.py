@@ -19,7 +19,7 @@ from sfumato.core.method import Method
 from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn
 from sfumato.core.randomness import ByPerson, ByPlace
-from sfumato.core.release import Byproducts, Provenance, Release, stitched
+from sfumato.core.release import BELOW_K, Byproducts, Provenance, Release, stitched
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
@@ -33,6 +33,7 @@ from sfumato.errors import (
     RefusedError,
     UnknownNameError,
     UnreachableError,
+    counted,
     quoted,
 )
 from sfumato.kernels.arrays import Flags, Ints
@@ -194,7 +195,12 @@ class Step:
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         if self.within or self.together:
             self._require_met(aimed, release, run)
-        notes = [*self._real(table.schema), *_lone_groups(release, columns), self.caution]
+        notes = [
+            *self._real(table.schema),
+            *_lone_groups(release, columns),
+            below_k_note(release.figures),
+            self.caution,
+        ]
         said = release.with_notes(*filter(None, notes)).byproducts
         if self.caution:
             said = replace(said, budget=said.budget.unkept())
@@ -231,6 +237,17 @@ class Step:
         read = read_record(_StepSpec, spec, "the step")
         method = registry.method(read.method).from_dict(read.parameters)
         return cls(method, read.columns, read.within, read.together, read.tuned)
+
+
+def below_k_note(figures: Mapping[str, float]) -> str:
+    """Say how many records missing values tell from others, where groups were to be of k."""
+    count = int(figures.get(BELOW_K, 0))
+    if not count:
+        return ""
+    return (
+        f"alike to fewer than k, since values are missing in their group: {counted(count, 'record')}; "
+        "complete the values before, or take a method that enforces k (mondrian, local-suppression)"
+    )
 
 
 def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:

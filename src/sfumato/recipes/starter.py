@@ -9,6 +9,7 @@ from dataclasses import replace
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import UNIT_ROLES, Kind, Role, Schema
+from sfumato.io.formats import written_suffix
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
@@ -22,7 +23,8 @@ def starter(schema: Schema, profile: Profile, data: Source | None = None) -> Pla
     The numbers of persons, households and groups have a pseudonym, and are left out where something is
     required: whose records are told together is seldom like anyone.
     """
-    plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=Output(path="release.csv")))
+    output = Output(path=f"release{written_suffix(data.path if data else '')}")
+    plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=output))
     step = safe_step(plan.schema or schema, plan.demands)
     drop = schema.with_role(*UNIT_ROLES) if plan.demands else ()
     return replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=drop))

@@ -15,7 +15,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.copies import judge_copies
 from sfumato.releasing.joins import apart, joins_of
 from sfumato.releasing.load import load, load_resources
-from sfumato.releasing.notes import budget_notes, measured_beside, notes_of
+from sfumato.releasing.notes import budget_notes, format_notes, measured_beside, notes_of
 from sfumato.releasing.outcome import Judgement, Outcome, Part
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
@@ -128,6 +128,7 @@ def _carry_out(
         made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
     notes = (
         *notes_of(table, made[0], lost),
+        *format_notes(plan, made[0]),
         *budget_notes(table, made),
         *measured_beside(table, made, run),
         *(member.notes if member else ()),

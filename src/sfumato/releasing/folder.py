@@ -73,7 +73,7 @@ class ReleaseFolder:
         """The plan as it lies in the private part, from where its release is one folder up."""
         home = self.real / PRIVATE
         moved = plan.seen_from(home)
-        names = {name: _file_name(part, name) for name, part in moved.parts.items()}
+        names = {name: _file_name(part) for name, part in moved.parts.items()}
         if len(set(names.values())) < len(names):
             raise PlanError("each table must have a file of its own in a release folder, got: a name twice")
         parts = {
@@ -187,7 +187,7 @@ def _mappings(decision: Decision) -> dict[str, str]:
     return {f"{PRIVATE}/{name}": text for name, text in mapping_files(decision.outcome).items()}
 
 
-def _file_name(plan: Plan, table: str) -> str:
+def _file_name(plan: Plan) -> str:
     """What the file of a table is called: as its plan says, in whatever folder that may be."""
     path = plan.output.path
     if addresses.is_address(path):
@@ -195,7 +195,7 @@ def _file_name(plan: Plan, table: str) -> str:
             "the output of a release folder must be a file, got: a table of a database",
             hint="`sfumato run` writes into databases; or name a file in [output]",
         )
-    name = Path(path).name or f"{table or 'release'}.csv"
+    name = Path(path).name
     if name in _TAKEN or not name.isprintable() or "\\" in name:
         raise PlanError(f"a table of a release folder must have a name that is free, got: `{name}`")
     return name

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, UnknownNameError
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.io import FORMATS, addresses, conform, frames, read_contents, read_table
-from sfumato.io.formats import Reading
+from sfumato.io.formats import READING, Reading
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.parts import Source, located
 from sfumato.recipes.plan import Plan
@@ -45,12 +45,12 @@ def load_resources(plan: Plan, schema: Schema | None = None) -> dict[str, Any]:
 
 
 def reading_of(plan: Plan) -> Reading | None:
-    """How the plan's data are read, so that a release can be written likewise; None if they are no text."""
+    """How the plan's data are read, so that a release can be written likewise; None if there is one way."""
     source = plan.data
     if source is None or source.is_builtin or addresses.is_address(source.path):
         return None
     place = Path(located(source.path, plan.folder))
-    if FORMATS.get(place.suffix.lower()) != "delimited":
+    if FORMATS.get(place.suffix.lower()) not in {"delimited", "excel"}:
         return None
     return read_contents(place, schema=plan.schema, rows=_ROWS_LOOKED_AT, **source.reading).reading
 
@@ -76,7 +76,7 @@ def read(
     *,
     schema: Schema | None = None,
     roles: Mapping[str, str] | Literal["guess"] | None = "guess",
-    reading: Mapping[str, Any] | None = None,
+    **reading: Any,
 ) -> Table:
     """Read a file, a frame (pandas, polars, Arrow), the data of a plan, or a built-in data set.
 
@@ -88,6 +88,7 @@ def read(
     how a file is written where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
     ``header``, ``sheet``.
     """
+    require_file(source, reading)
     if isinstance(source, Table):
         return source if schema is None else Table(source.frame, schema)
     if isinstance(source, str) and source.startswith("builtin:"):
@@ -98,11 +99,27 @@ def read(
     if is_plan(source) and schema is None:
         return load(Plan.read(Path(source)))
     if isinstance(source, str | Path):
-        table = read_table(source, schema=schema, **(reading or {}))
+        table = read_table(source, schema=schema, **reading)
     else:
         frame, _ = frames.to_polars(source)
         table = conform(frame, schema or guess_schema(frame))
     return table if schema is not None else replace(table, schema=_with_roles(table.schema, roles))
+
+
+def require_file(source: Any, reading: Mapping[str, Any]) -> None:
+    """Refuse to be told how something is read that is no file of data."""
+    if not reading:
+        return
+    unknown = next((name for name in reading if name not in READING), None)
+    if unknown is not None:
+        raise UnknownNameError.of("way to say how a file is read", unknown, READING)
+    named = isinstance(source, str | Path)
+    if is_plan(source) or not named or str(source).startswith("builtin:"):
+        what = "a plan" if is_plan(source) else "a built-in data set" if named else "a table"
+        raise ParameterError(
+            f"`{min(reading)}` must be said of a file of data, got: {what}",
+            hint="write it into [data] of the plan" if is_plan(source) else "",
+        )
 
 
 def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | None) -> Schema:
@@ -113,10 +130,10 @@ def _with_roles(guessed: Schema, roles: Mapping[str, str] | Literal["guess"] | N
     return with_roles(guessed, roles if isinstance(roles, Mapping) else {})
 
 
-def as_table(data: Any, *, schema: Schema | None = None) -> tuple[Table, Any]:
+def as_table(data: Any, *, schema: Schema | None = None, **reading: Any) -> tuple[Table, Any]:
     """Make a ``Table`` of whatever came in, and a way back to its type."""
-    if isinstance(data, Table | str | Path):
-        return read(data, schema=schema), None
+    if isinstance(data, Table | str | Path) or reading:
+        return read(data, schema=schema, **reading), None
     frame, native = frames.to_polars(data)
     return read(frame, schema=schema), lambda out: frames.back(out, native)
 
@@ -126,11 +143,12 @@ def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any
 
     ``data`` is a path, a plan, a pandas, polars or Arrow table or a ``Table``; ``roles`` are those that are
     decided, ``{"edu": "key"}``. ``reading`` says how a file is to be read (``delimiter``, ``decimal``,
-    ``encoding``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
+    ``encoding``, ``header``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
     """
     from sfumato.data.guess.columns import guess, guess_related
     from sfumato.data.guess.overview import declared, survey
 
+    require_file(data, reading)
     if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
         table = read(data)
         return declared(replace(table, schema=with_roles(table.schema, roles or {})))

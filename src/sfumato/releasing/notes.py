@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from sfumato.core.run import Run
 from sfumato.data.relations.related import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import quoted
+from sfumato.errors import WriteError, quoted
+from sfumato.io import FORMATS, losses
+from sfumato.io.formats import written_suffix
+from sfumato.recipes.plan import Plan
 from sfumato.releasing.budget_coverage import coverage_of
 from sfumato.releasing.safe_weights import LEAST_RECORDS, estimate_changes
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
@@ -33,6 +37,19 @@ def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[s
         *_on_weights(release),
         *_on_related(original, release, kept),
     )
+
+
+def format_notes(plan: Plan, release: Release) -> Iterator[str]:
+    """What the format of the release cannot hold, where it or that of the original is one that has labels."""
+    source, out = plan.data.path if plan.data else "", plan.output.path
+    if "statistical" not in {FORMATS.get(Path(each).suffix.lower()) for each in (source, out)} or not out:
+        return
+    try:
+        yield from (f"`{Path(out).name}`: {each}" for each in losses(release.first, out))
+    except WriteError:
+        return  # which writing says
+    if written_suffix(source) == Path(out).suffix.lower() != Path(source).suffix.lower():
+        yield f"`{Path(out).name}` is of another format than the original, which can only be read"
 
 
 def all_spent(copies: Sequence[Release]) -> Budget:

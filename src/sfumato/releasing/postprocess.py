@@ -6,7 +6,7 @@ no value in a set that few have, average weights, rename people, and forget what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,14 @@ import polars as pl
 
 from sfumato.core.release import ExactWeights, Release
 from sfumato.core.run import Run
+from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import WILDCARD, canonical_text
 from sfumato.data.generalised.text_forms import Known
 from sfumato.data.generalised.untold import as_read, known_of, without_naming
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
-from sfumato.data.schema import Column, Kind, Role
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
@@ -173,27 +174,51 @@ def rename_people(table: Table, secret: bytes) -> Table:
 
 
 def forget_unshown(table: Table) -> Table:
-    """Leave nothing below a missing cell, and no category or label of a value that no record has.
+    """Leave nothing below a missing cell, and no category, label or missing code that no record has.
 
     Columns of generalised values are made anew as text when they are written.
     """
     frame = table.frame.with_columns(only_shown(table.frame.drop(table.nodes)))
-    columns = [replace(each, labels=_labels_shown(each, table)) for each in table.schema.columns]
+    columns = [_as_shown(column, table) for column in table.schema.columns]
     return replace(table, frame=frame, schema=table.schema.replace(*columns))
 
 
-def _labels_shown(column: Column, table: Table) -> tuple[tuple[Any, str], ...]:
-    """The labels of values that some record shows, alone or in a set, and of codes for what is missing."""
-    if not column.labels:
-        return ()
-    series, nodes = table.frame[column.name], table.nodes.get(column.name)
-    shown = {*series.unique().to_list(), *column.missing, column.suppressed}
+def _as_shown(column: Column, table: Table) -> Column:
+    """A column that declares no more codes and labels than its records show."""
+    bare = replace(column, missing=(), missing_range=None, suppressed=None)
+    codes = tuple(code for code in column.missing if _occurs(replace(bare, missing=(code,)), bare, table))
+    span = column.missing_range
+    if span is not None and not _occurs(replace(bare, missing_range=span), bare, table):
+        span = None
+    labels = column.labels
+    if labels:
+        shown = {*_shown_texts(table, column.name), *_texts((*codes, column.suppressed))}
+        values = _texts(value for value, _ in labels)
+        labels = tuple(pair for pair, text in zip(labels, values, strict=True) if text in shown)
+    return replace(column, missing=codes, missing_range=span, labels=labels)
+
+
+def _occurs(coded: Column, bare: Column, table: Table) -> bool:
+    """Whether some record shows what a column declares to be a code for a missing value."""
+    frame = table.frame.select(bare.name)
+    counts = [Table(frame, Schema((column,))).missing(bare.name).sum() for column in (coded, bare)]
+    return bool(counts[0] > counts[1])
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [canonical_text(pl.Series([value])).item() for value in values if value is not None]
+
+
+def _shown_texts(table: Table, name: str) -> set[str]:
+    """The values that records show alone, as ends of a range or in a set, as texts."""
+    series, nodes = table.frame[name], table.nodes.get(name)
     if nodes is not None:
         used = series.filter(series.cast(pl.String) != WILDCARD).unique()
-        shown |= {member for code in nodes.codes(used) for member in nodes.members_of(int(code))}
-    texts = canonical_text(pl.Series([value for value, _ in column.labels], strict=False))
-    pairs = zip(column.labels, texts, strict=True)
-    return tuple(pair for pair, text in pairs if pair[0] in shown or (nodes is not None and text in shown))
+        return {member for code in nodes.codes(used) for member in nodes.members_of(int(code))}
+    if is_interval(series.dtype):
+        return {text for end in ends(series) for text in canonical_text(end.unique()).drop_nulls()}
+    plain = series.explode() if isinstance(series.dtype, pl.List) else series
+    return set(canonical_text(plain.unique()).drop_nulls())
 
 
 def dangling(tables: Mapping[str, Table]) -> dict[str, int]:

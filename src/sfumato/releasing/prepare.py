@@ -21,15 +21,16 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.guess.columns import guess
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import MATTERS, Role, Schema, with_roles
+from sfumato.data.schema import MATTERS, Kind, Role, Schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
+from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Output, Source, located
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.load import inspect, is_plan, load_resources, read
+from sfumato.releasing.load import inspect, is_plan, load_resources, read, require_file
 from sfumato.releasing.read_back import read_release
 from sfumato.releasing.sums import PRIVATE
 from sfumato.releasing.trail import PLAN, plan_kept
@@ -47,9 +48,6 @@ GUESSED, ACCEPTED, ANSWERED = "guessed", "proposed, and accepted with Enter", "a
 
 #: Which share of the persons sits out a rehearsal, unless someone says; of fewer persons nobody does.
 SITTING_OUT, _FEWEST_ATTACKED = 0.2, 400
-
-#: Formats of files that a release is written in as it was read.
-_WRITTEN_AS_READ = frozenset({".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".sav", ".dta"})
 
 #: Asks a person for the roles that nothing or little speaks for: by column the role, and whose word it is.
 Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
@@ -83,11 +81,7 @@ class Request:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.reading and is_plan(self.source):
-            raise ParameterError(
-                f"`{min(self.reading)}` must be said of a file of data, got: a plan",
-                hint="write it into [data] of the plan",
-            )
+        require_file(self.source, self.reading)
 
     def as_written(self, source: Source) -> Source:
         """A source that is read as was said."""
@@ -112,8 +106,12 @@ class ResolvedSource:
 
     def read(self, request: Request) -> Table:
         """The data, as was said, or as the plan says, that they are to be read."""
-        reading = request.as_written(self.plan.source_at("")).reading
-        return read(self.data, schema=self.plan.schema, reading=reading)
+        is_file = not str(self.data).startswith("builtin:") and isinstance(self.data, str | Path)
+        return read(self.data, schema=self.plan.schema, **(self.reading(request) if is_file else {}))
+
+    def reading(self, request: Request) -> dict[str, Any]:
+        """How the data are to be read."""
+        return request.as_written(self.plan.source_at("")).reading
 
 
 def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
@@ -301,7 +299,10 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release = None if other is None else read_release(table, other, aligned=aligned, resources=resources)
+    release = None
+    if other is not None:
+        how = {"resources": resources, "reading": named.reading(request)}
+        release = read_release(table, other, aligned=aligned, **how)
     return Question(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
@@ -387,7 +388,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     plan = replace(plan, data=data, recipe=Recipe((step,)), output=output, tables={})
     if check is not None:
         check(plan)
-    schema = with_hierarchies(plan.schema or read(named.data, reading=data.reading).schema, request)
+    schema = with_hierarchies(plan.schema or read(named.data, **data.reading).schema, request)
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = _pseudonymous(with_roles(schema, request.roles), request)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
@@ -493,12 +494,10 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         native = partial(frames.back, native=form)
     how: Mapping[str, Any] = {**overview.reading, **request.as_written(Source("")).said}
     as_is = isinstance(data, Table) or is_plan(data)
-    table = read(data) if as_is else read(data, schema=schema, reading=request.reading)
+    table = read(data) if as_is else read(data, schema=schema, **request.reading)
     source = replace(plan.data, **how) if plan.data else None
-    suffix = Path(source.path).suffix.lower() if source else ""
-    name = plan.output.path or f"release{suffix if suffix in _WRITTEN_AS_READ else '.csv'}"
-    output = replace(with_key(plan, plan.folder, request), path=name)
-    plan = replace(plan, data=source, output=output, schema=with_pseudonyms(schema))
+    plan = replace(plan, data=source, output=with_key(plan, plan.folder, request))
+    plan = replace(_with_place(plan), schema=with_pseudonyms(schema))
     if not request.control and _enough_persons(replace(table, schema=schema)):
         plan = with_control(plan, plan.control or SITTING_OUT) if CONTROL not in plan.resources else plan
     profile = _profile_of(request)
@@ -513,8 +512,17 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 def _numbers_renamed(schema: Schema, table: Table) -> Schema:
     """The schema with pseudonyms for keys that are numbers of someone: no step will change them."""
     named = {each.column.name for each in guess(table.frame) if each.column.role is Role.IDENTIFIER}
-    keys = [schema[name] for name in schema.with_role(Role.KEY) if name in named]
-    return schema.replace(*(replace(each, pseudonym=each.pseudonym or each.name) for each in keys))
+    keys = [each for each in schema.columns if each.role is Role.KEY and each.name in named]
+    codes = [each for each in keys if each.kind is Kind.NOMINAL]  # an amount would be lost
+    return schema.replace(*(replace(each, pseudonym=each.pseudonym or each.name) for each in codes))
+
+
+def _with_place(plan: Plan, name: str = "release") -> Plan:
+    """The plan with a file for each table, of the format that its data have, where it names none."""
+    if plan.tables:
+        return replace(plan, tables={table: _with_place(part, table) for table, part in plan.tables.items()})
+    path = plan.output.path or f"{name}{written_suffix(plan.data.path if plan.data else '')}"
+    return replace(plan, output=replace(plan.output, path=path))
 
 
 def _enough_persons(table: Table) -> bool:
@@ -562,7 +570,7 @@ def _as_it_stands(plan: Plan, request: Request) -> Plan:
         plan = replace(plan, schema=with_roles(plan.schema, request.roles))
     if request.matters and plan.schema is not None:
         plan = replace(plan, schema=with_importance(plan.schema, request.matters))
-    plan = replace(plan, output=with_key(plan, plan.folder, request))
+    plan = _with_place(replace(plan, output=with_key(plan, plan.folder, request)))
     return Profile.of(request.profile).apply_to(plan) if request.profile else plan
 
 

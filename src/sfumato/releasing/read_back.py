@@ -17,8 +17,9 @@ from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.io import conform, frames
+from sfumato.io import FORMATS, conform, frames
 from sfumato.io import read as read_frame
+from sfumato.io.delimited import TABBED, is_utf8
 from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.trail import part_kept, read_rows, rows_kept
 
@@ -52,8 +53,28 @@ def domains_of(original: Table, resources: Mapping[str, Any]) -> dict[str, list[
     }
 
 
+def read_like(path: Path, reading: Mapping[str, Any]) -> pl.DataFrame:
+    """Read a released file, which is written as its original was: but for its header, sheet and suffix.
+
+    Where the encoding had no letter for a value the release is in UTF-8.
+    """
+    suffix = path.suffix.lower()
+    how = {name: reading[name] for name in ("delimiter", "decimal", "encoding") if name in reading}
+    if FORMATS.get(suffix) != "delimited":
+        how = {}
+    if suffix in TABBED:
+        how.pop("delimiter", None)
+    if "encoding" in how and is_utf8(path):
+        del how["encoding"]
+    return read_frame(path, **how)
+
+
 def joined(
-    original: Table, path: Path, kept: Mapping[str, Any], resources: Mapping[str, Any] | None = None
+    original: Table,
+    path: Path,
+    kept: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    resources: Mapping[str, Any] | None = None,
 ) -> Release:
     """Make the release of files of which the private trail says how they are joined."""
     tables, files = {}, kept["joined"]["files"]
@@ -68,7 +89,7 @@ def joined(
             Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
         ]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
-        tables[name] = conformed(read_frame(place), original, others, resources=resources)
+        tables[name] = conformed(read_like(place, reading), original, others, resources=resources)
     layout = Layout(
         keys={name: tuple(said["keys"]) for name, said in files.items()},
         bucketed_columns=tuple(tuple(group) for group in kept["joined"]["apart"]),
@@ -79,20 +100,26 @@ def joined(
 
 
 def read_release(
-    original: Table, protected: Any, *, aligned: bool, resources: Mapping[str, Any] | None = None
+    original: Table,
+    protected: Any,
+    *,
+    aligned: bool,
+    resources: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> Release:
     """Make a release of a protected table that came from elsewhere, read as the original's schema says.
 
-    Which record is whose is known if it is ``aligned``, or from the private trail of the file.
+    Which record is whose is known if it is ``aligned``, or from the private trail of the file. ``reading``
+    is how the original is read.
     """
     path = Path(protected) if isinstance(protected, str | Path) else None
     kept = None if path is None or aligned else part_kept(path, original)
     if path is not None and kept is not None and "joined" in kept:
-        return joined(original, path, kept, resources)
+        return joined(original, path, kept, reading or {}, resources)
     if isinstance(protected, Table):
         table = protected
     else:
-        frame = frames.to_polars(protected)[0] if path is None else read_frame(protected)
+        frame = frames.to_polars(protected)[0] if path is None else read_like(path, reading or {})
         table = conformed(frame, original, resources=resources)
     if not aligned:
         rows, synthetic = (None, False) if path is None else rows_kept(path, original)

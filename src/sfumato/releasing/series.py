@@ -28,12 +28,11 @@ from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, SfumatoError
-from sfumato.io import read as read_frame
 from sfumato.kernels.arrays import Floats, Words
 from sfumato.recipes.parts import SeriesSpec, fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
-from sfumato.releasing.read_back import conformed, joined
+from sfumato.releasing.read_back import conformed, joined, read_like
 from sfumato.releasing.trail import chance_told, read_rows, read_trail, trails_in
 from sfumato.study.evaluate import Case, evaluate
 
@@ -248,9 +247,10 @@ class _Earlier:
                 f"{'none' if place is None else 'other contents'}",
                 hint="put the file back beside its trail: what it tells is compared with the new one",
             )
+        reading = self.plan.source_at("").reading
         if "joined" in self.part:
-            return joined(original, place, {"rows": "", **self.part})
-        return Release.of(conformed(read_frame(place), original))
+            return joined(original, place, {"rows": "", **self.part}, reading)
+        return Release.of(conformed(read_like(place, reading), original))
 
     def _place(self, name: str) -> Path | None:
         """Where a released file lies, seen from the trail."""

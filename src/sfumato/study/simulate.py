@@ -7,8 +7,9 @@ the sample were known, and its number is held against that of the population.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,10 +186,10 @@ def simulate(
     found, watch = [Estimator(each) for each in asked], Stopwatch()
     done = 0
     for draw in range(draws):
-        run.tell("Samples", draw, draws)
+        told = partial(_tell, run, draw, draws)
         chosen = np.zeros(people, dtype=np.bool_)
         chosen[run.rng("sample", draw).choice(people, size, replace=False)] = True
-        _score(population, np.flatnonzero(chosen[persons]), found, run, scenario or Scenario())
+        _score(population, np.flatnonzero(chosen[persons]), found, run, scenario or Scenario(), told=told)
         done = draw + 1
         if watch.seconds > seconds:
             break
@@ -196,6 +197,11 @@ def simulate(
     order = {what: place for place, what in enumerate(dict.fromkeys(e.measure.estimates for e in found))}
     found.sort(key=lambda each: (order[each.measure.estimates], not each.estimates, each.error))
     return Simulation(people, size, fraction, done, draws, tuple(found))
+
+
+def _tell(run: Run, draw: int, draws: int, done: int, total: int) -> None:
+    """Report how many samples are drawn, and how many estimators were asked of the present one."""
+    run.tell("Samples", draw, draws, f"{done} of {total} estimators")
 
 
 def _asked(measures: Sequence[Measure], fraction: float) -> list[SampledMeasure]:
@@ -216,14 +222,22 @@ def _unweighted(population: Table) -> Table:
     return population.select([name for name in population.names if name not in weights])
 
 
-def _score(population: Table, rows: Ints, found: list[Estimator], run: Run, scenario: Scenario) -> None:
-    """Ask every estimator of one sample."""
+def _score(
+    population: Table,
+    rows: Ints,
+    found: list[Estimator],
+    run: Run,
+    scenario: Scenario,
+    *,
+    told: Callable[[int, int], None],
+) -> None:
+    """Ask every estimator of one sample, and tell of each."""
     case = Case(population.take(rows), scenario)
-    scores = evaluate(None, case, [each.measure for each in found], run.silent()).scores
     evidence = case.evidence(None)
     everyone: dict[tuple[tuple[str, ...], str], Classes] = {}
-    for each in found:
-        score = scores[str(each.measure)]
+    for done, each in enumerate(found):
+        told(done, len(found))
+        score = evaluate(None, case, [each.measure], run.silent()).scores[str(each.measure)]
         truth = math.nan
         if score.status in NUMBERS:
             truth = _truth(each.measure, evidence, population, rows, everyone)

@@ -22,6 +22,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import UNIT_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
+from sfumato.io.formats import written_suffix
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan, identifiers_left
@@ -179,14 +180,15 @@ def _planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table
         scenarios=scenarios,
         requirements=everywhere,
         required_in={} if everywhere else required,
-        output=_output(base.output, table),
+        output=_output(base, table),
     )
 
 
-def _output(output: Output, table: Table) -> Output:
+def _output(base: Plan, table: Table) -> Output:
     """What the plan writes: never an identifier, unless it is given another name."""
+    output, suffix = base.output, written_suffix(base.data.path if base.data else "")
     drop = (*output.drop, *identifiers_left(table.schema, output.drop))
-    return replace(output, path=output.path or "release.csv", drop=drop)
+    return replace(output, path=output.path or f"release{suffix}", drop=drop)
 
 
 def _identity(case: Case, judge: Judge, space: SearchSpace, resources: Mapping[str, Any]) -> dict[str, Any]:

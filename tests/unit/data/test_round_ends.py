@@ -1,5 +1,6 @@
 """Intervals end at round numbers, hold what they held, and stay apart where a round number lies between."""
 
+import datetime as dt
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -10,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.run import Run
-from sfumato.data.generalised.round_ends import Cuts, scales_of, widened
+from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.round_ends import Cuts, Scales, scales_of, widened
+from sfumato.data.generalised.text_forms import parse_intervals, to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.mondrian import Mondrian
@@ -125,3 +128,60 @@ def test_the_boxes_of_one_key_are_disjoint_where_people_are_not_too_near():
     shown = Mondrian(k=10).apply(table, Run(seed=1)).table.frame["age"].unique().sort()
     pairs = [(each["lo"], each["hi"]) for each in shown]
     assert all(one[1] < other[0] for one, other in pairwise(pairs))
+
+
+# Zones ----------------------------------------------------------------------------------------------------
+
+ZONES = ["Europe/Berlin", "America/Havana", "Asia/Beirut", "Asia/Kolkata", "America/St_Johns", "UTC"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("unit", ["us", "ms", "ns"])
+def test_steps_of_a_zone_hold_their_times_and_begin_at_its_midnight(zone, unit):
+    """Of Havana and Beirut some midnights come twice, and some never."""
+    kind = pl.Datetime(unit, zone)
+    first, last = (dt.datetime(year, 1, 1, tzinfo=dt.UTC) for year in (2019, 2021))
+    times = pl.datetime_range(first, last, "17m", time_unit=unit, eager=True).dt.convert_time_zone(zone)
+    scales = Scales(kind, whole=True, largest=1.0)
+    values = times.to_physical().to_numpy()
+    day = int(np.searchsorted(scales.steps, 86_400 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]))
+    for scale in (day, day + 1, day + 2, day + 4):
+        below, after = scales.below(values, scale), scales.after(values, scale)
+        assert (below <= values).all()
+        assert (values < after).all()
+        begins = pl.Series(below).cast(pl.Datetime(unit, "UTC")).dt.convert_time_zone(zone)
+        assert scale == day or (begins.dt.day() == 1).all()
+        late = begins.filter(begins.dt.time() != dt.time())  # where clocks passed over midnight
+        assert (late.dt.time() == dt.time(1)).all()
+        assert len(late) < len(begins) / 20
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_ranges_of_a_zone_are_written_by_its_clocks_and_read_back(zone):
+    moments = [dt.datetime(2020, month, 25, 0, 30, tzinfo=dt.UTC) for month in (1, 7, 10)]
+    times = pl.Series(moments).dt.convert_time_zone(zone)
+    column = intervals(times, times.dt.offset_by("90d"), name="t")
+    texts = to_text(column)
+    offset = times.dt.strftime("%:z")[1]
+    assert texts[1].startswith(times.dt.strftime("[%Y-%m-%dT%H:%M:%S%:z;")[1])
+    assert offset in texts[1]
+    assert parse_intervals(texts, times.dtype).equals(column)
+    bare = parse_intervals(texts)  # who does not know the zone has the same times
+    assert bare.struct.field("lo").to_physical().equals(column.struct.field("lo").to_physical())
+    exact = to_text(intervals(times, times, name="t"))
+    assert exact[1] == times.dt.strftime("%Y-%m-%dT%H:%M:%S%:z")[1]
+
+
+def test_mondrian_in_a_zone():
+    first = dt.datetime(2020, 1, 1, 0, 30, tzinfo=dt.UTC)
+    hours = pl.Series("t", [first + dt.timedelta(days=17 * i) for i in range(24)])
+    frame = hours.dt.convert_time_zone("Europe/Berlin").to_frame()
+    release = Mondrian(k=3).apply(
+        Table(frame, Schema((Column("t", Kind.DATE),))).aimed_at(("t",)), Run(seed=1)
+    )
+    texts = to_text(release.table.frame["t"])
+    assert texts.str.contains(
+        r"^\[\d{4}-\d\d-01T00:00:00\+0[12]:00;\d{4}-\d\d-01T00:00:00\+0[12]:00\]$"
+    ).all()
+    shown = release.table.frame["t"].struct
+    assert ((shown.field("lo") <= frame["t"]) & (frame["t"] <= shown.field("hi"))).all()

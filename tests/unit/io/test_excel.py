@@ -18,6 +18,7 @@ from sfumato import io
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import MissingDependencyError, ParameterError, ReadError, WriteError
 from sfumato.io import excel
+from sfumato.io.formats import Reading
 
 SECRET = "Xanthippe"
 DAY, MOMENT = dt.date(2026, 11, 15), dt.datetime(2026, 11, 15, 1, 2, 3)  # noqa: DTZ001
@@ -179,8 +180,10 @@ def test_faults_of_the_header(workbook):
 
 
 def test_which_sheet(workbook):
-    path = workbook(first=[["a"], [1]], second=[["b"], [2]], third=[[None, "x"], [1, 2]], fourth=[])
-    assert io.read(path).rows() == [(1,)]
+    found = io.read_contents(workbook(first=[["a"]], second=[["b"], [2], [3]], third=[["c"], [1], [2]]))
+    assert found.frame.columns == ["b"]  # the first of the largest
+    assert (found.reading.sheet, found.reading.to_dict()) == ("second", {"sheet": "second"})
+    path = workbook(first=[["a"], [1]], second=[["b"], [2], [3]], third=[[None, "x"], [1, 2]], fourth=[])
     assert io.read(path, sheet="second").columns == ["b"]
     assert io.read_table(path, sheet="second").names == ("b",)
     assert "there are also `first`, `second`, `fourth`: choose with sheet=" in fails(path, sheet="third").hint
@@ -188,6 +191,15 @@ def test_which_sheet(workbook):
     error = fails(path, sheet="secnd")
     assert error.message.endswith("got: none of the name `secnd`")
     assert error.hint == "there is `second`"
+
+
+def test_a_sheet_keeps_its_name(workbook, tmp_path):
+    found = io.read_contents(workbook(People=[["a"], [1]]))
+    assert (found.reading.sheet, found.reading.to_dict()) == ("People", {})  # the only one need not be named
+    io.write(found.frame, tmp_path / "out.xlsx", like=found.reading)
+    assert openpyxl.load_workbook(tmp_path / "out.xlsx").sheetnames == ["People"]
+    io.write(found.frame, tmp_path / "out.csv", like=found.reading)
+    assert (tmp_path / "out.csv").read_text() == "a\n1\n"
 
 
 def test_a_sheet_is_of_workbooks(tmp_path):
@@ -377,7 +389,7 @@ def test_too_many_columns(tmp_path):
     # Not through the door: a schema of so many columns takes minutes to check.
     frame = pl.DataFrame({f"c{i}": [1] for i in range(16_385)})
     with pytest.raises(WriteError, match="got: 1 and 16,385"):
-        excel.write(SimpleNamespace(frame=frame), tmp_path / "data.xlsx", ".xlsx")
+        excel.write(SimpleNamespace(frame=frame), tmp_path / "data.xlsx", ".xlsx", Reading())
 
 
 def test_the_longest_text(tmp_path):

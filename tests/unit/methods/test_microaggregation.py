@@ -1,17 +1,20 @@
 """Microaggregation through the table shell; the groups are checked against brute force with the kernels."""
 
+from collections import Counter
 from datetime import date, datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato import kernels
+from sfumato.core import registry
 from sfumato.core.run import Run
 from sfumato.data.points import standardised
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError
+from sfumato.errors import NoteWarning, ParameterError, RefusedError
 from sfumato.methods.microaggregation import Cbfs, Mdav, SequentialMicroaggregation, VMdav
 from sfumato.methods.scalable_microaggregation import (
     MdavInParts,
@@ -361,3 +364,51 @@ def test_loss_on_the_reference_files(name, published, reference_data):
     assert lost(Cbfs()) == pytest.approx(mdav, rel=0.03)
     assert lost(SequentialMicroaggregation()) < 0.95 * mdav
     assert lost(ProjectionMicroaggregation()) > 1.4 * mdav
+
+
+# Records that a missing value tells from the others -------------------------------------------------------
+
+GROUPING = [
+    "mdav",
+    "v-mdav",
+    "cbfs",
+    "sequential-microaggregation",
+    "projection-microaggregation",
+    "mdav-in-parts",
+]
+
+
+@pytest.mark.parametrize("name", [*GROUPING, "individual-ranking", "optimal-microaggregation"])
+def test_records_that_missing_values_leave_alone_are_counted(name):
+    rng = np.random.default_rng(7)
+    values = {"a": [*rng.normal(size=20), None, -9.0], "b": [*rng.normal(size=21), None], "c": ["x"] * 22}
+    frame = pl.DataFrame(values, strict=False)
+    columns = (
+        Column("a", Kind.CONTINUOUS, missing=(-9,)),
+        Column("b", Kind.CONTINUOUS),
+        Column("c", Kind.NOMINAL),
+    )
+    step = Step(registry.method(name)(k=3), ("a", "b"))
+    release = step.apply(Table(frame, Schema(columns)), Run(seed=1))
+    counts = Counter(release.table.frame.select("a", "b").iter_rows())
+    below = sum(count for count in counts.values() if count < 3) if name in GROUPING else 3
+    assert below > 0
+    (note,) = release.provenance[0].notes
+    assert note.startswith(
+        f"alike to fewer than k, since values are missing in their group: {below} records;"
+    )
+
+
+def test_where_none_is_missing_or_enough_are_there_is_nothing_to_say():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [None, None, 1.0, 1.0]})
+    schema = Schema((Column("a", Kind.CONTINUOUS), Column("b", Kind.CONTINUOUS)))
+    for columns, k in (("a",), 2), (("b",), 2), (("a", "b"), 1):
+        for name in ("mdav", "individual-ranking"):
+            step = Step(registry.method(name)(k=k), columns)
+            assert step.apply(Table(frame, schema), Run(seed=1)).provenance[0].notes == ()
+
+
+def test_in_python_it_is_a_warning():
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, None], "b": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+    with pytest.warns(NoteWarning, match=r"alike to fewer than k, .*: 3 records;"):
+        sfumato.protect(frame, "mdav(k=3)", columns=["a", "b"])

@@ -1,14 +1,18 @@
 """Postprocessing: codes for what was suppressed, pseudonyms, and tables that stay linked."""
 
 import json
+import math
 import tomllib
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seeds import LARGE
 from sfumato.core.run import Run
+from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -17,7 +21,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.postprocess import dangling, mark_suppressed, rename_people
+from sfumato.releasing.postprocess import dangling, forget_unshown, mark_suppressed, rename_people
 
 
 def table_of(column, values, **more):
@@ -311,3 +315,30 @@ def test_a_plan_from_table_to_table_of_a_database(hospital):
     assert io.read(source).equals(pl.read_csv(hospital / "stays.csv"))
     said["output"] = {"path": "sqlite:clinic.db?table=stays"}
     released(said, hospital, raises=WriteError, match="must not be an original", overwrite=True)
+
+
+# What no record shows is forgotten ------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from([None, math.nan, 1.0, 2.0, 7.0, 8.0, 9.0, -50.0]), min_size=1, max_size=8),
+    st.sets(st.sampled_from([7, 8, 9])),
+    st.sampled_from([None, (-99.0, -1.0)]),
+)
+def test_only_codes_and_labels_that_records_have_are_declared(values, codes, span):
+    labels = tuple((value, f"label {value}") for value in (1, 2, 7, 8, 9, -50))
+    column = Column("x", Kind.CONTINUOUS, missing=tuple(codes), missing_range=span, labels=labels)
+    table = Table(pl.DataFrame({"x": values}, schema={"x": pl.Float64}), Schema((column,)))
+    left = forget_unshown(table)
+    told = left.schema["x"]
+    assert set(told.missing) == {code for code in codes if code in values}
+    assert told.missing_range == (span if -50.0 in values else None)
+    assert {value for value, _ in told.labels} == {value for value, _ in labels if value in values}
+    assert (left.missing("x") == table.missing("x")).all()
+
+
+def test_labels_of_ranges_are_those_of_their_ends():
+    column = Column("x", Kind.ORDINAL, labels=((1, "low"), (2, "middle"), (3, "high"), (4, "never")))
+    frame = pl.DataFrame({"x": intervals([1, 1], [3, 1], name="x")})
+    told = forget_unshown(Table(frame, Schema((column,)))).schema["x"]
+    assert told.labels == ((1, "low"), (3, "high"))

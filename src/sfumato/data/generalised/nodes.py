@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -225,13 +225,26 @@ def parse_exact(texts: pl.Series, dtype: DType) -> pl.Series:
     if dtype == pl.Date:
         return texts.str.to_date("%Y-%m-%d", strict=False)
     if isinstance(dtype, pl.Datetime):
-        zone, texts = dtype.time_zone, texts.str.strip_suffix("Z")
-        times = texts.str.to_datetime(_TIMES, time_unit=dtype.time_unit, strict=False)
-        return times if zone is None else times.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        times = _utc_times(texts, dtype.time_unit)
+        zone = dtype.time_zone
+        return times.dt.replace_time_zone(None) if zone is None else times.dt.convert_time_zone(zone)
     if dtype == pl.Time:
         return texts.str.to_time("%H:%M:%S%.f", strict=False)
     values = texts.cast(dtype, strict=False)
     return values.fill_nan(None) if values.dtype.is_float() else values
+
+
+def zoned_text(times: pl.Series) -> pl.Series:
+    """Write times of a zone as its clocks show them, with their distance from UTC."""
+    return on_distinct(times, lambda distinct: distinct.dt.strftime(f"{_TIMES}%:z"))
+
+
+def _utc_times(texts: pl.Series, unit: Literal["ns", "us", "ms"]) -> pl.Series:
+    """Read times with their distance from UTC; those that name none are in UTC."""
+    texts = texts.str.replace("Z$", "+00:00")
+    bare = ~texts.str.contains(r"[+-]\d\d:\d\d$")
+    texts = (texts + "+00:00").zip_with(bare, texts)
+    return texts.str.to_datetime(f"{_TIMES}%:z", time_unit=unit, time_zone="UTC", strict=False)
 
 
 def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:

@@ -109,12 +109,41 @@ class Scales:
 
     def _time(self, values: Values, scale: int, more: int) -> Values:
         finer = len(_SECONDS) + 2
+        if scale < finer - 1:
+            return self._step(values, scale, more)
+        clocks, day = self._shown(values), _DAY * self._unit
         if scale < finer:
-            step = round(self.steps[scale])
-            bounds: Values = (np.floor_divide(values, step) + more) * step
-            return bounds
-        day = _DAY * self._unit
-        return _month_floor(np.floor_divide(values, day), _MONTHS[scale - finer], more) * day
+            return self._when(self._step(clocks, scale, more))
+        return self._when(_month_floor(np.floor_divide(clocks, day), _MONTHS[scale - finer], more) * day)
+
+    def _step(self, values: Values, scale: int, more: int) -> Values:
+        step = round(self.steps[scale])
+        bounds: Values = (np.floor_divide(values, step) + more) * step
+        return bounds
+
+    def _shown(self, times: Values) -> Values:
+        """What the clocks of the column's zone show at these times: days begin where they do."""
+        assert isinstance(self.dtype, pl.Datetime)
+        unit, zone = self.dtype.time_unit, self.dtype.time_zone
+        if zone is None:
+            return times
+        local = pl.Series(times).cast(pl.Datetime(unit, "UTC")).dt.convert_time_zone(zone)
+        clocks: Values = local.dt.replace_time_zone(None).to_physical().to_numpy()
+        return clocks
+
+    def _when(self, midnights: Values) -> Values:
+        """When a day of the column's zone begins; where clocks pass over midnight, an hour later by them."""
+        assert isinstance(self.dtype, pl.Datetime)
+        zone = self.dtype.time_zone
+        if zone is None:
+            return midnights
+        clocks = pl.Series(midnights).cast(pl.Datetime(self.dtype.time_unit))
+        there, later = (
+            each.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+            for each in (clocks, clocks.dt.offset_by("1h"))
+        )
+        times: Values = there.fill_null(later).to_physical().to_numpy()
+        return times
 
     def roundest(self, value: Any, beyond: Any, *, upwards: bool = False) -> Any:
         """The number of the coarsest scale between a value, included, and another below it; or above it."""

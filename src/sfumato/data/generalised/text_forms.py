@@ -28,6 +28,7 @@ from sfumato.data.generalised.nodes import (
     canonical_text,
     on_distinct,
     parse_exact,
+    zoned_text,
 )
 from sfumato.errors import DataError, ParameterError
 from sfumato.kernels.arrays import Codes
@@ -71,18 +72,23 @@ def _escaped(texts: pl.Series) -> pl.Series:
 
 
 def _interval_texts(column: pl.Series) -> pl.Series:
-    lo, hi = ends(column)
+    lo, hi = (_end_texts(end) for end in ends(column))
     exact = (column.struct.field("lo") == column.struct.field("hi")).fill_null(value=False)
-    frame = pl.DataFrame({"lo": canonical_text(lo), "hi": canonical_text(hi)}).select(
+    frame = pl.DataFrame({"lo": lo, "hi": hi}).select(
         pl.when(column.is_null())
         .then(None)
         .when(exact)
-        .then(canonical_text(column.struct.field("lo")))
+        .then(_end_texts(column.struct.field("lo")))
         .when(pl.col("lo").is_null() & pl.col("hi").is_null())
         .then(pl.lit(WILDCARD))
         .otherwise(pl.format("[{};{}]", pl.col("lo").fill_null(""), pl.col("hi").fill_null("")))
     )
     return frame.to_series().alias(column.name)
+
+
+def _end_texts(values: pl.Series) -> pl.Series:
+    zoned = isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None
+    return zoned_text(values) if zoned else canonical_text(values)
 
 
 def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import WriteError, quoted
+from sfumato.io.formats import Reading
 from sfumato.io.statistical import packages, xport
 from sfumato.io.statistical.packages import SAS, SPSS, STATA, Package
 from sfumato.io.statistical.reading import library
@@ -34,7 +35,7 @@ class _Call:
     letters: Mapping[str, pl.Series] = field(default_factory=dict, repr=False)
 
 
-def write(table: Table, path: Path, suffix: str) -> None:
+def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
     """Write a file of SPSS, Stata or SAS."""
     package = _package_of(suffix)
     call = _CALLS[suffix](_prepared(table, package))
