@@ -13,7 +13,7 @@ from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
-#: Enter at each of the four questions on what the release is.
+#: Enter at what analysts need most, and at each of the four questions on what the release is.
 UNSAID = "\n" * 5
 
 

@@ -14,6 +14,7 @@ from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.io import codebook
+from sfumato.io.guard import guarded_texts
 from sfumato.releasing.outcome import Outcome, Part
 
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
@@ -33,7 +34,8 @@ def mapping_files(outcome: Outcome) -> dict[str, str]:
             words = [_NOT_IN_NAMES.sub("_", each)[:_LONGEST] for each in (table, column) if each]
             named = f"mapping.{'.'.join(words)}"
             alike = sum(each.casefold().startswith(f"{named}.".casefold()) for each in files)
-            files[f"{named}{f'.{alike + 1}' if alike else ''}.csv"] = mapping.write_csv()
+            texts = guarded_texts(mapping.drop("records").cast(pl.String)) if part.plan.output.guard else ()
+            files[f"{named}{f'.{alike + 1}' if alike else ''}.csv"] = mapping.with_columns(texts).write_csv()
     return files
 
 

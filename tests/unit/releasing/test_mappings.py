@@ -17,7 +17,7 @@ from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.mappings import mappings_of
+from sfumato.releasing.mappings import mapping_files, mappings_of
 from sfumato.releasing.sums import contents
 from sfumato.releasing.verify import verify_release
 
@@ -122,3 +122,14 @@ def test_the_folder_keeps_them_private_and_without_those_of_an_older_release(tmp
                 "  ", "  private/"
             )
             assert "mapping" not in (tmp_path / "out" / "SHA256SUMS").read_text()
+
+
+def test_formulas_are_guarded_where_the_release_is():
+    frame = people().frame.select(pl.format("={}", pl.col("town")).alias("town"))
+    table = Table(frame, Schema((Column("town", Kind.NOMINAL, Role.KEY),)))
+    recipe = Recipe((Step(parse_method("global-recoding(k=25)"), ("town",)),))
+    for guard in (True, False):
+        output = Output(path="out.csv", guard=guard)
+        plan = Plan(Source("in.csv"), schema=table.schema, recipe=recipe, output=output)
+        (text,) = mapping_files(carry_out(plan, Run(seed=7), table=table)).values()
+        assert ("\n=" in text) is not guard
