@@ -392,7 +392,7 @@ def test_a_search_judges_what_the_release_is(people, capfd):
     )
     roles = {"who": "person", "age": "key", "town": "key", "cost": "sensitive"}
     released = sfumato.release(
-        frame, roles=roles, minutes=0.05, seed=LARGE + 1, methods=("mondrian", "rank-swapping"), trials=4
+        frame, roles=roles, minutes=0.5, seed=LARGE + 1, methods=("mondrian", "rank-swapping"), trials=4
     )
     assert released.outcome.met
     tuned = released.tuned
