@@ -11,6 +11,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Schema
+from sfumato.errors import MissingDependencyError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.carry_out import maker
@@ -175,9 +176,15 @@ def _judged(part: Part, aspect: str, names: Sequence[str] | None = None) -> dict
 def _scored(
     part: Part, case: Case, asked: Sequence[Measure], run: Run, told: Mapping[str, Score]
 ) -> dict[str, Score]:
-    """What was judged as it was, and the rest of all copies."""
+    """What was judged as it was, and the rest of all copies; what needs a missing package says so."""
     rest = [each for each in asked if str(each) not in told]
-    return {**told, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
+    try:
+        return {**told, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
+    except MissingDependencyError as error:
+        if len(rest) == 1:
+            return {**told, str(rest[0]): Score.not_estimable(f"{error.message} ({error.hint})")}
+    alone = [_scored(part, case, [each], run, {}) for each in rest]
+    return {**told, **{name: score for found in alone for name, score in found.items()}}
 
 
 def _once(measures: Iterable[Measure]) -> list[Measure]:
