@@ -79,7 +79,7 @@ def test_weights_put_no_household_together_again(run, tmp_path, setting, least, 
     )  # fmt: skip
     code, _, err = run("run", "plan.toml", *(["--override", "an experiment"] if setting else []))
     assert code == 0
-    assert ("put together again by `region` and `weight`" in err) == bool(setting)
+    assert ("put together again by `region`, `weight`" in err) == bool(setting)
     assert least <= whole_households(tmp_path) <= most
     assert ("the weights in `weight` are exact" in err) == bool(setting)
     assert ("`weight` averaged over records that look alike" in err) != bool(setting)

@@ -184,7 +184,7 @@ def _show(measures: list[Measure], scores: dict[str, dict[str, Score]], options:
         label = f"{scenario}: {measure}" if len(scores) > 1 else str(measure)
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
         told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
-        details = "; ".join(_said(found)) if told else found.reason
+        details = "; ".join(_said(measure, found)) if told else found.reason
         rows.append([label, value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
@@ -214,9 +214,11 @@ def _write_report(
     say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
 
 
-def _said(found: Score) -> list[str]:
+def _said(measure: Measure, found: Score) -> list[str]:
     between = []
-    if found.interval:
+    if found.interval == measure.bounds:
+        between = ["how far from it is not known"]
+    elif found.interval:
         sure = "" if found.confidence is None else f" (estimated at {found.confidence:g}%)"
         between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
     return between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]

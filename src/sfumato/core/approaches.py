@@ -121,7 +121,7 @@ def _regrouped(evidence: Evidence) -> Iterator[Approach]:
         counts[each.unit] = counts.get(each.unit, 0) + (new := not known.issuperset(each.columns))
         if new and counts[each.unit] <= _MOST_REGROUPINGS:
             joined = replace(evidence, joined=JoinedRecords(" × ".join(each.columns), each.numbers))
-            by = quoted(each.columns, " and ")
+            by = quoted(each.columns)
             yield Approach(joined, f"by the records put together again by {by}", each.columns)
 
 

@@ -168,7 +168,9 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
         if not proved and score.confidence is not None:
             judged += f", unless it asks for an estimate: `at {score.confidence:g}%`"
         yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
-    if score.interval is not None:
+    if score.interval is not None and score.interval == measure.bounds:
+        yield "How far from it the truth is, is not known."
+    elif score.interval is not None:
         word = "It lies" if score.interval_is_proved else "It is likely to lie"
         sure = "" if score.confidence is None else f", with a confidence of {score.confidence:g} %"
         yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}{sure}."

@@ -155,6 +155,7 @@ def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str,
         "population": about["population"],
         "period": about["period"],
         "records": dict(told["records"]),
+        "source": _see(told, "source"),
         "attributes": _see(told, "roles"),
         "attack_model": {
             "risk": "of the record at most risk, or the mean of all: each score says which",
