@@ -45,7 +45,7 @@ _ABOUT = {
 }
 
 
-def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
+def ask_roles(found: Overview) -> dict[str, tuple[str, str]]:
     """Ask for the roles that nothing or little speaks for; Enter takes what is proposed, or leaves it out.
 
     Gives the role of each column that was asked about, and whose word it is.
@@ -56,11 +56,11 @@ def asked_roles(found: Overview) -> dict[str, tuple[str, str]]:
     answers = {}
     with _compiling() if open_ else nullcontext():
         for summary in open_:
-            answers[summary.column.name] = _asked(summary)
+            answers[summary.column.name] = _ask_one(summary)
     return answers
 
 
-def asked_matters(schema: Schema) -> tuple[str, ...]:
+def ask_matters(schema: Schema) -> tuple[str, ...]:
     """Ask which columns analysts need most; Enter: none more than another."""
     shown = [name for name in schema.said_of_people() if schema[name].importance == 1]
     say(f"Which columns do your analysts need most? Of these the search loses least: {quoted(shown)}")
@@ -73,7 +73,7 @@ def asked_matters(schema: Schema) -> tuple[str, ...]:
             return names
 
 
-def asked_about(plan: Plan) -> Plan:
+def ask_about(plan: Plan) -> Plan:
     """The plan with what its owner says of the release; what it says already is not asked again."""
     open_ = [name for name in _ABOUT if not getattr(plan.about, name)]
     if open_:
@@ -90,7 +90,7 @@ def _typed(question: str) -> str:
     return said.strip()
 
 
-def _asked(summary: Summary) -> tuple[str, str]:
+def _ask_one(summary: Summary) -> tuple[str, str]:
     """Ask about one column: its role, and whose word that is."""
     from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
-from sfumato.cli._questions import asked_about, asked_matters, asked_roles
+from sfumato.cli._questions import ask_about, ask_matters, ask_roles
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
@@ -62,11 +62,11 @@ def command(source: str, **options: Any) -> None:
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     asks = on_terminal() and not options["yes"]
-    prepared = prepare_release(request_of(source, options), ask=asked_roles if asks else None)
+    prepared = prepare_release(request_of(source, options), ask=ask_roles if asks else None)
     if asks and prepared.table is not None:
-        matters = () if options["matters"] else asked_matters(prepared.table.schema)
+        matters = () if options["matters"] else ask_matters(prepared.table.schema)
         prepared = prepared.with_importance(matters)
-        prepared = replace(prepared, plan=asked_about(prepared.plan))
+        prepared = replace(prepared, plan=ask_about(prepared.plan))
     plan = prepared.plan
     if options["profile"] is None and prepared.source is None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)

@@ -123,8 +123,8 @@ def _two_words(key: bytes) -> tuple[np.uint64, np.uint64]:
     return first, second
 
 
-def occurrences(persons: Words) -> Ints:
-    """How many records of the same person stand before each."""
+def occurrences(persons: Words | Ints) -> Ints:
+    """How many records of the same person, or of the same code, stand before each."""
     order = np.argsort(persons, kind="stable")
     opens = np.ones(len(order), dtype=np.bool_)
     opens[1:] = persons[order][1:] != persons[order][:-1]

@@ -34,7 +34,7 @@ class Points:
     some: bool = False
 
 
-def forbidden(rules: Iterable[Rule], points: Sequence[Points]) -> dict[Columns, Flags]:
+def zeros_of(rules: Iterable[Rule], points: Sequence[Points]) -> dict[Columns, Flags]:
     """By columns, the combinations of codes of which no value keeps the rules.
 
     Clauses of too many combinations are left out, and those that compare columns of which only some values
@@ -89,7 +89,7 @@ def _by_code(zeros: Mapping[Columns, Flags], column: int) -> list[Flags]:
     ]
 
 
-def merged(zeros: Mapping[Columns, Flags], parts: Sequence[Floats]) -> dict[Columns, Flags]:
+def merge_zeros(zeros: Mapping[Columns, Flags], parts: Sequence[Floats]) -> dict[Columns, Flags]:
     """The zeros where codes are taken as one, with the chances of their ``parts`` [merged, own]."""
     found = {}
     for columns, never in zeros.items():

@@ -20,12 +20,13 @@ from sfumato.data.checks import without_missing
 from sfumato.data.repair import sums_in_order
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Kind, Role
+from sfumato.data.series import occurrences
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
 from sfumato.methods._count_model import Columns, CountModel, Measured, evenly
-from sfumato.methods._forbidden import Points, forbidden, kinds_of, merged, must_lack
+from sfumato.methods._forbidden import Points, kinds_of, merge_zeros, must_lack, zeros_of
 from sfumato.methods._private import Grid, PrivateMethod, categories_of, codes_among, in_type, others
 from sfumato.methods._private_counts import STEPS, PrivateCounts, Zeros, adaptively, by_tree
 
@@ -227,7 +228,7 @@ class PrivateMarginals(PrivateMethod):
         counts = counts.merged(places)
         _require_countable(self.name, names, counts.sizes)
         few = [each.merged(own) for each, own in zip(singles, places, strict=True)]
-        model = self._model(counts, few, rho - alone, merged(zeros, parts), run)
+        model = self._model(counts, few, rho - alone, merge_zeros(zeros, parts), run)
         made, notes = _Drawing(table, columns, parts, model, rules).drawn(round(model.total))
         if rules:
             kinds = [kinds_of(model.zeros, place, size) for place, size in enumerate(counts.sizes)]
@@ -340,17 +341,9 @@ class _Drawing:
 def _partners(wanted: Ints, offered: Ints) -> tuple[Ints, Ints]:
     """Places of equal codes in both, each used once."""
     size = len(wanted) + len(offered)
-    keys = [_numbered(codes, size) for codes in (wanted, offered)]
+    keys = [codes * size + occurrences(codes) for codes in (wanted, offered)]
     _, own, other = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return own, other
-
-
-def _numbered(codes: Ints, size: int) -> Ints:
-    """A key for each: its code, and its turn among those that have the same."""
-    order = np.argsort(codes, kind="stable")
-    turns = np.empty(len(codes), dtype=np.int64)
-    turns[order] = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
-    return codes * size + turns
 
 
 def _nearest(ordered: Ints, wanted: Ints, rng: np.random.Generator) -> Ints:
@@ -394,7 +387,7 @@ def _zeros(rules: Sequence[Rule], columns: Sequence[Coded], table: Table) -> dic
     """The combinations of codes that rules forbid."""
     said = sorted({number for rule in rules for number in rule.numbers})
     points = [each.points(table, name, said) for each, name in zip(columns, table.chosen, strict=True)]
-    return forbidden(rules, points)
+    return zeros_of(rules, points)
 
 
 def _merged(single: Measured, zeros: Zeros) -> Ints:

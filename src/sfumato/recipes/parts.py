@@ -149,7 +149,7 @@ class SeriesSpec:
                 )
 
     @property
-    def expected(self) -> Course:
+    def as_course(self) -> Course:
         """How amounts are known to move."""
         return Course(self.releases, self.course)
 

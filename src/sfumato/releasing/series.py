@@ -95,7 +95,7 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
         for place, tables in each.confided() if each.secret == secret else ():
             kept.setdefault(place, {}).update(tables)
     _require_course(plan.series, [each for each in found if each.in_series])
-    series = Series(secret, plan.series.record, plan.series.expected, kept)
+    series = Series(secret, plan.series.record, plan.series.as_course, kept)
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
@@ -119,7 +119,7 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
 def _require_course(said: SeriesSpec, found: Sequence[_Earlier]) -> None:
     """Raise unless the course is what the earlier releases were made for: with another, noise is another."""
     before = [spec for each in found if (spec := each.plan.series) is not None]
-    if any(each.expected != said.expected for each in before):
+    if any(each.as_course != said.as_course for each in before):
         raise PlanError(
             "`releases` and `course` of the series must be those of its earlier releases, got: others",
             hint="write them as they stand in the plan of the first release, or begin a new series",

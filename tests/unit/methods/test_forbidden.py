@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.rules import Rule
-from sfumato.methods._forbidden import Points, forbidden, kinds_of, merged, must_lack
+from sfumato.methods._forbidden import Points, kinds_of, merge_zeros, must_lack, zeros_of
 
 #: Missing first (code 0), as in the methods.
 AGES, STATUS, PAY = [None, *range(20)], [None, "single", "married"], [None, 0, 1, 2]
@@ -37,7 +37,7 @@ def kept(age, status, pay):
 
 
 def test_tables_forbid_exactly_what_breaks_a_rule():
-    zeros = forbidden(RULES, points())
+    zeros = zeros_of(RULES, points())
     assert set(zeros) == {(0, 1), (0, 2), (1, 2)}
     for codes in product(range(len(AGES)), range(len(STATUS)), range(len(PAY))):
         values = (AGES[codes[0]], STATUS[codes[1]], PAY[codes[2]])
@@ -48,18 +48,18 @@ def test_tables_forbid_exactly_what_breaks_a_rule():
 def test_a_part_of_a_range_is_forbidden_if_all_of_it_is():
     """Codes 1 and 2 stand for 0 to 9 and 10 to 19; 15 lies within the second."""
     ends = Points(np.array([0, 1, 1, 2, 2, 2]), pl.Series("age", [None, 0, 9, 10, 15, 19]), some=True)
-    (never,) = forbidden([Rule("age >= 15 OR status IS NULL")], [ends, points()[1]]).values()
+    (never,) = zeros_of([Rule("age >= 15 OR status IS NULL")], [ends, points()[1]]).values()
     assert never.tolist() == [[False] * 3, [False, True, True], [False] * 3]
 
 
 def test_parts_of_two_ranges_and_what_nobody_can_keep_are_left_alone():
     ends = [Points(np.array([0, 1, 1]), pl.Series(name, [None, 0, 9]), some=True) for name in "ab"]
-    assert forbidden([Rule("a = b + 5 OR a = 3")], ends) == {}
-    assert forbidden([Rule("status = 'x' AND pay >= 0"), Rule("pay <= AVG(pay)")], points()) == {}
+    assert zeros_of([Rule("a = b + 5 OR a = 3")], ends) == {}
+    assert zeros_of([Rule("status = 'x' AND pay >= 0"), Rule("pay <= AVG(pay)")], points()) == {}
 
 
 def test_what_rules_treat_alike():
-    zeros = forbidden(RULES, points())
+    zeros = zeros_of(RULES, points())
     ages = kinds_of(zeros, 0, len(AGES))
     assert [len(set(ages[1:16])), len(set(ages[16:19])), len(set(ages[19:]))] == [1, 1, 1]
     assert len(set(ages[[1, 16, 19]])) == 3
@@ -74,7 +74,7 @@ def test_codes_that_are_one_are_forbidden_where_all_that_is_drawn_of_them_is(see
     rng = np.random.default_rng(seed)
     never, parts = rng.random((4, 5)) < 0.7, [rng.random((2, 4)), rng.random((3, 5))]
     parts = [np.where(each < 0.4, 0.0, each) for each in parts]
-    found = merged({(0, 1): never}, parts).get((0, 1), np.zeros((2, 3), dtype=bool))
+    found = merge_zeros({(0, 1): never}, parts).get((0, 1), np.zeros((2, 3), dtype=bool))
     for one, other in product(range(2), range(3)):
         own = [(a, b) for a in range(4) for b in range(5) if parts[0][one, a] and parts[1][other, b]]
         assert found[one, other] == all(never[each] for each in own)
