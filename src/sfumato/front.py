@@ -323,7 +323,7 @@ def tune(
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
     from sfumato.releasing.postprocess import as_written
-    from sfumato.study.target import RANKED_BY, as_measure, demands_of
+    from sfumato.study.target import SEARCHED_BY, as_measure, demands_of
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
@@ -343,7 +343,7 @@ def tune(
     run, used = make_run(kept, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
-    utilities = _several(utility) or ((used and used.rank_by) or RANKED_BY,)
+    utilities = _several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
     return search(
         case,
         demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders),

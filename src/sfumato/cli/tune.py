@@ -38,7 +38,7 @@ _GIVEN = (
 @click.option(
     "--rank-by",
     multiple=True,
-    help="The utility to lose least by.  [default: the profile's, or earth-movers-distance]",
+    help="The utility to lose least by.  [default: the profile's, or analytical-loss]",
 )
 @click.option("--trials", default=60, show_default=True, type=_COUNT, help="Recipes to try.")
 @click.option("--repeats", default=3, show_default=True, type=_COUNT, help="Runs of each recipe.")

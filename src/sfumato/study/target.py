@@ -17,8 +17,14 @@ from sfumato.recipes.recipe import Step
 from sfumato.study.evaluate import CANNOT, Case, evaluate, usable
 from sfumato.study.level import Target, level_of
 
-#: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks.
-HELD, HELD_IF_MIXED, RANKED_BY = "rank-linkage", "dbrl", "earth-movers-distance"
+#: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks
+#: methods in a comparison, and recipes in a search.
+HELD, HELD_IF_MIXED, RANKED_BY, SEARCHED_BY = (
+    "rank-linkage",
+    "dbrl",
+    "earth-movers-distance",
+    "analytical-loss",
+)
 
 
 def held_by_default(case: Case) -> Measure:
