@@ -24,8 +24,8 @@ from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.tuning.candidate import Candidate, Confirmed, Judge, Reading, Result, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
-from sfumato.tuning.watch import CONFIRMING, ENDING, SAMPLING, SEARCHING
-from sfumato.tuning.workbench import AS_IT_IS, LATE, MOST_PATIENCE, NUDGED, SEARCHED, SINGLE, Workbench
+from sfumato.tuning.watch import CONFIRMING, ENDING, LATE, SAMPLING, SEARCHING
+from sfumato.tuning.workbench import AS_IT_IS, MOST_PATIENCE, NO_TIME, NUDGED, SEARCHED, SINGLE, Workbench
 
 #: Recipes proposed together. It is part of what a search means, so it does not depend on the workers.
 BATCH: Final = 8
@@ -40,6 +40,9 @@ _FEWEST_SURVIVORS: Final = 4
 #: Candidates that are run on fresh chance at most, and that must pass before the best of them is taken.
 _MOST_CONFIRMATIONS: Final = 12
 _ENOUGH_CONFIRMED: Final = 3
+
+#: Candidates that are run once on fresh chance though time is up, one after the other until one passes.
+_CONFIRMED_LATE: Final = 4
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ class Tuner(Workbench):
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
+            self.watch.stage = LATE  # what is known is there to be taken, however little time there is
             self._tried(known, SINGLE, [None] * len(known))
+            self.watch.stage = SAMPLING
             here = self.run.at(self.case.table.digest)
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
             self._try_proposals(self._try_singles(proposals), proposals)
@@ -183,7 +188,7 @@ class Tuner(Workbench):
         tried = self._tried([Recipe((step,)) for step in steps], SINGLE, points)
         for (_, met), candidate in zip(ended, tried, strict=True):
             proposals.learn(candidate)
-            if met and not candidate.feasible and candidate.result.refused != LATE:
+            if met and not candidate.feasible and candidate.result.refused != NO_TIME:
                 self._nudge(candidate)
 
     def _try_proposals(self, done: int, proposals: Proposals) -> None:
@@ -196,7 +201,7 @@ class Tuner(Workbench):
             made = self._tried(recipes, SEARCHED, points)
             for trial, candidate in zip(trials, made, strict=True):
                 proposals.tell(trial, candidate)
-            if all(candidate.result.refused == LATE for candidate in made):
+            if all(candidate.result.refused == NO_TIME for candidate in made):
                 self._stopped(f"{done} of {self.budget.trials} trials")
                 break
             done += len(trials)
@@ -207,19 +212,21 @@ class Tuner(Workbench):
         passed: list[tuple[Candidate, Result]] = []
         failed: list[tuple[Candidate, Result]] = []
         looked: set[str] = set()
-        while len(looked) < _MOST_CONFIRMATIONS:
-            self.watch.stage = CONFIRMING if passed else ENDING  # one must pass, whatever it takes
+        late = 0
+        while len(looked) < _MOST_CONFIRMATIONS and late < _CONFIRMED_LATE:
+            self.watch.stage = CONFIRMING if passed else ENDING
             self._now("confirming", len(looked), 0)
             waiting = [each for each in in_order(self.candidates) if each.recipe.digest not in looked]
             batch = waiting[: _ENOUGH_CONFIRMED - len(passed)]
             if len(passed) >= _ENOUGH_CONFIRMED and not any(_alone(each) for each, _ in passed):
                 batch = [each for each in waiting if _alone(each)][:1]
-            if not batch or self.watch.left <= 0:
+            if not batch or (passed and self.watch.left <= 0):
                 break
+            results = self._fresh_of(batch)
+            if not passed and not any(results):  # one must pass, whatever it takes
+                self.watch.stage, batch, late = LATE, batch[:1], late + 1
+                results = self._fresh_of(batch)
             looked |= {each.recipe.digest for each in batch}
-            results = self._work(
-                f"confirmation of {self.budget.confirmations}", [each.recipe for each in batch], self._fresh
-            )
             for candidate, result in zip(batch, results, strict=True):
                 if result is None:
                     continue
@@ -233,6 +240,10 @@ class Tuner(Workbench):
         self.run.tell("confirming", len(looked), len(looked), f"{len(passed)} confirmed")
         return passed, failed
 
+    def _fresh_of(self, batch: Sequence[Candidate]) -> list[Result | None]:
+        recipes = [each.recipe for each in batch]
+        return self._work(f"confirmation of {self.budget.confirmations}", recipes, self._fresh)
+
     def _fresh(self, recipe: Recipe) -> Result:
         """Fresh runs of a recipe, as many as there is time for: at least one.
 
@@ -242,7 +253,7 @@ class Tuner(Workbench):
             known = [each.result for each in self.candidates if each.recipe.digest == recipe.digest]
             return next(result for result in known if result.runs)
         run, runs = self.quiet.at("confirmation"), list[Reading]()
-        for turn in range(self.budget.confirmations):
+        for turn in range(1 if self.watch.stage == LATE else self.budget.confirmations):
             try:
                 limited = self.watch.limited(run)
                 result = self.judge.evaluate(recipe, self.case, limited, replicates=[turn])
@@ -250,11 +261,12 @@ class Tuner(Workbench):
                 self.quiet.check()  # somebody has stopped it
                 if not runs:
                     raise
-                self._stopped(f"{len(runs)} of {self.budget.confirmations} fresh runs")
                 break
             if result.refused:
                 return result
             runs += result.runs
+        if len(runs) < self.budget.confirmations:
+            self._stopped(f"{len(runs)} of {self.budget.confirmations} fresh runs")
         return Result(tuple(runs))
 
     def _measured(

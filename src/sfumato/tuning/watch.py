@@ -13,8 +13,9 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.study.growth import Growth, Timings
 
 #: The share of the time by which a stage must have ended; the last one is the utility of the best.
-SAMPLING, SEARCHING, CONFIRMING, ENDING = "sampling", "searching", "confirming", "ending"
-_ENDS: Final = {SAMPLING: 0.25, SEARCHING: 0.7, CONFIRMING: 0.85, ENDING: 1.0}
+#: What must be done though time is up has no end.
+SAMPLING, SEARCHING, CONFIRMING, ENDING, LATE = "sampling", "searching", "confirming", "ending", "late"
+_ENDS: Final = {SAMPLING: 0.25, SEARCHING: 0.7, CONFIRMING: 0.85, ENDING: 1.0, LATE: math.inf}
 
 
 @dataclass

@@ -23,7 +23,7 @@ _PATIENCE: Final = 1 / 4
 MOST_PATIENCE: Final = 1 / 3
 
 #: What is said of work for which there was no time.
-LATE: Final = "there was no time for it"
+NO_TIME: Final = "there was no time for it"
 
 #: Where a candidate comes from.
 AS_IT_IS, SINGLE, SEARCHED, NUDGED = "as it is", "single method", "search", "nudged"
@@ -82,7 +82,7 @@ class Workbench:
     ) -> list[Candidate]:
         """Try recipes, on the subsample first where there is one, and remember them as candidates."""
         small = self._work("subsample", recipes, self._on_part) if self.pruning.records else []
-        small = [Result(refused=LATE) if result is None else result for result in small]
+        small = [Result(refused=NO_TIME) if result is None else result for result in small]
         worse = [origin == SEARCHED and self.pruning.clearly_worse(result) for result in small]
         full = [r for place, r in enumerate(recipes) if not small or not worse[place]]
         results = iter(self._work(f"search of {self.budget.repeats}", full, self._evaluator("search")))
@@ -92,11 +92,11 @@ class Workbench:
                 result = replace(small[place], runs=())
                 candidate = replace(self._candidate(recipe, origin, result, points[place]), pruned=True)
             else:
-                result = next(results) or Result(refused=LATE)
+                result = next(results) or Result(refused=NO_TIME)
                 candidate = self._candidate(recipe, origin, result, points[place])
             made.append(candidate)
         # Only now, so that what is pruned does not depend on places within a batch.
-        self.candidates += [each for each in made if each.result.refused != LATE]
+        self.candidates += [each for each in made if each.result.refused != NO_TIME]
         for place, candidate in enumerate(made):
             if small:
                 self.pruning.learn(small[place], candidate)

@@ -245,14 +245,6 @@ def test_methods_beyond_the_budget_are_named():
     assert "Not tried alone, for want of trials or time: toy-short." in tuned.sentences()
 
 
-def test_a_time_limit_ends_early_and_says_so():
-    tuned = search([needs(level=0.5)], groups={"both": ["x", "y"]}, trials=5000, minutes=0.02)
-    assert 0 < tuned.counts["tried"] < 5000
-    words = "\n".join(tuned.sentences())
-    assert "stopped after 0.02 minutes" in words
-    assert "on another machine" in words
-
-
 def test_the_frontier_is_what_nobody_beats():
     tuned = search(UNEQUAL, trials=24)
     judged = [each for each in tuned.found.candidates if each.judged]
@@ -411,6 +403,54 @@ def test_a_search_keeps_its_minutes_confirmation_included():
     assert CLOCK.now <= 600 * 1.1
     assert tuned.best.result.runs[0].demands[0].value >= 10
     assert "stopped after 10 minutes with" in tuned.found.stopped_early
+
+
+def test_a_time_limit_ends_early_and_says_so():
+    tuned = timed([Slow], minutes=10, level=0.5)
+    assert 0 < tuned.counts["tried"] < 60
+    words = "\n".join(tuned.sentences())
+    assert "stopped after 10 minutes" in words
+    assert "on another machine" in words
+
+
+class SlowByChance(Slow):
+    """Takes ten seconds a column, and moves a little more or less."""
+
+    name = "toy-slow-by-chance"
+    randomness = Randomness()
+
+    def shift(self, rng):
+        return super().shift(rng) + rng.normal(0, 0.1)
+
+
+@pytest.mark.parametrize("method", [Slow, SlowByChance])
+def test_what_was_seen_to_meet_is_confirmed_though_time_is_up(method):
+    """Trying what is known takes all the time there is, and more."""
+    known = Recipe((Step(method(by=12.0), ("x", "y")),))
+    tuned = timed([Endless], minutes=0.1, known=[known])
+    assert tuned.recipe == known
+    assert len(tuned.best.result.runs) == 1
+    assert "stopped after 0.1 minutes" in tuned.found.stopped_early
+    assert CLOCK.now <= 20 * (4 if method is SlowByChance else 1)
+
+
+def test_the_next_is_confirmed_where_the_first_fails_though_time_is_up():
+    """Of two that were seen to meet only the second does in a fresh run; time was up before either."""
+
+    class Lucky(SlowByChance):
+        name = "toy-lucky"
+        runs = 0
+
+        def shift(self, rng):
+            Lucky.runs += 1
+            return super().shift(rng) - 5 * (Lucky.runs > 6)  # two columns in three runs of the search
+
+    first, second = (
+        Recipe((Step(cls(by=by), ("x", "y")),)) for cls, by in ((Lucky, 12.0), (SlowByChance, 14.0))
+    )
+    tuned = timed([Endless], minutes=0.1, known=[first, second])
+    assert tuned.recipe == second
+    assert [candidate.recipe for candidate, _ in tuned.found.failed] == [first]
 
 
 def test_a_method_that_does_not_end_is_stopped_and_the_others_go_on():
