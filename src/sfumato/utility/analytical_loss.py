@@ -159,7 +159,7 @@ def _content(evidence: Evidence, name: str, weights: tuple[Floats, Floats]) -> C
     there, said = mine.sum() / weights[0].sum(), theirs.sum() / (weights[1].sum() or 1.0)
     kept = min(1.0, said * min(1.0, len(theirs) / len(mine)) / there)
     loss = 1.0 - kept * (1.0 - found.unsure) * (1.0 - found.moved)
-    return replace(found, loss=min(max(loss, 0.0), 1.0))
+    return replace(found, loss=float(min(max(loss, 0.0), 1.0)))
 
 
 def _with_amounts(found: Content, mine: Floats, theirs: Floats, weights: Floats) -> Content:
