@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Final
 
@@ -47,9 +48,8 @@ class AnalyticalLoss(DistributionMeasure):
     where :math:`v_j` is the importance of column :math:`j`, :math:`a_j` the share of its values that are
     there, :math:`u_j` how much those differ who may stand behind one released cell, as a share of how much
     all people of the file do (the mean difference of two ranks, or the entropy of categories), and
-    :math:`s_j` how far
-    its distribution moved, as a share of how far it would if everybody had the median or the most frequent
-    category. A column of which nothing is left loses 1, a set of nearly all codes nearly that.
+    :math:`s_j` how far its distribution moved, as a share of how far it would if everybody had the median or
+    the most frequent category. A column of which nothing is left loses 1.
     The other parts, each from 0 to 1: how far the **means** of amounts moved, of all and by each category, in
     mean deviations; how much of the **associations** of pairs of columns (correlations of ranks, amounts and
     categories) is another; and how much less of each important column **models** explain that were fitted to
@@ -290,7 +290,7 @@ class Moments:
         masses = np.where(totals[2] > 0, totals[2], 1.0)
         return cls(totals[0] / masses, totals[1] / masses, totals[2], within)
 
-    @property
+    @cached_property
     def correlations(self) -> Floats:
         """Of all pairs of features, with what varies within cells; 0 with a constant."""
         covariances = self.products - self.means * self.means.T
@@ -341,30 +341,33 @@ class Comparison:
             if not deviation > 0:
                 continue
             amount = place.stop - 1
-            sides = self.original, self.released
-            whole = [each.means[amount, amount] for each in sides]
-            moved = [_share(abs(whole[0] - whole[1]), deviation)]
-            for groups in (
-                p for c, p in zip(self.columns, self.places, strict=True) if c.kind is Kind.NOMINAL
-            ):
-                first, second = (_by_group(each, groups, amount) for each in sides)
-                held = self.original.means[groups, amount]
-                gaps = np.minimum(
-                    np.abs(first - np.where(np.isnan(second), whole[1], second)) / deviation, 1.0
-                )
-                moved.append(float(np.average(gaps, weights=held)) if held.sum() > 0 else 0.0)
+            whole = [each.means[amount, amount] for each in (self.original, self.released)]
+            moved = [min(1.0, abs(whole[0] - whole[1]) / deviation)]
+            for other, groups in zip(self.columns, self.places, strict=True):
+                if other.kind is Kind.NOMINAL:
+                    moved.append(self._by_group(groups, amount, whole[1], deviation))
             losses.append(float(np.mean(moved)) if self.released.masses[amount, amount] > 0 else 1.0)
             worth.append(column.importance)
         return float(np.average(losses, weights=worth)) if losses else None
+
+    def _by_group(self, groups: slice, amount: int, middle: float, deviation: float) -> float:
+        """How far the means of an amount moved by category; one that vanished has the mean of all."""
+        shares = self.original.means[groups, amount], self.released.means[groups, amount]
+        sums = self.original.products[groups, amount], self.released.products[groups, amount]
+        before, after = (
+            np.where(share > 0, total / np.where(share > 0, share, 1.0), middle)
+            for share, total in zip(shares, sums, strict=True)
+        )
+        gaps = np.minimum(np.abs(before - after) / deviation, 1.0)
+        return float(np.average(gaps, weights=shares[0])) if shares[0].sum() > 0 else 0.0
 
     def associations(self) -> float | None:
         """How much of the associations of pairs of columns is another."""
         gaps, sizes = 0.0, 0.0
         first, second = self.original.associations, self.released.associations
         for (a, one), (b, other) in combinations(list(zip(self.columns, self.places, strict=True)), 2):
-            worth = (
-                a.importance * b.importance / math.sqrt(min(one.stop - one.start, other.stop - other.start))
-            )
+            width = min(one.stop - one.start, other.stop - other.start)
+            worth = a.importance * b.importance / math.sqrt(width)
             size = max(float(np.linalg.norm(first[one, other])), _WEAK)
             seen = self.released.masses[one.start, other.start] > 0
             gaps += worth * (float(np.linalg.norm(first[one, other] - second[one, other])) if seen else size)
@@ -373,9 +376,9 @@ class Comparison:
 
     def models(self) -> float | None:
         """How much less models of the release explain of the original's columns that matter."""
-        losses, worth = [], []
+        losses, worth, targets = [], [], self._targets()
         for column, place in zip(self.columns, self.places, strict=True):
-            lost = self._model(place) if column in self._targets() else None
+            lost = self._model(place) if column in targets else None
             if lost is not None:
                 losses.append(lost)
                 worth.append(column.importance)
@@ -401,20 +404,8 @@ class Comparison:
         for each in (known, seen):
             system = each[np.ix_(others, others)] + _RIDGE * np.eye(len(others))
             slopes = np.linalg.lstsq(system, each[others, target], rcond=None)[0]
-            fitted = 2 * (slopes * known[others, target]).sum(axis=0) - (slopes * (inside @ slopes)).sum(
-                axis=0
-            )
+            fitted = (slopes * (2 * known[others, target] - inside @ slopes)).sum(axis=0)
             explained.append(np.maximum(fitted, 0.0).sum())
         if explained[0] < _EXPLAINED * (target.stop - target.start):
             return None
         return float(min(max(1.0 - explained[1] / explained[0], 0.0), 1.0))
-
-
-def _by_group(moments: Moments, groups: slice, amount: int) -> Floats:
-    """The mean of an amount in each category, NaN where nobody has it."""
-    held = moments.means[groups, amount]
-    return np.where(held > 0, moments.products[groups, amount] / np.where(held > 0, held, 1.0), np.nan)
-
-
-def _share(gap: float, whole: float) -> float:
-    return min(1.0, gap / whole)
