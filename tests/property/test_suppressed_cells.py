@@ -36,12 +36,16 @@ def releases(draw, *, most=8, exact=False, complete=False):
     released = {name: list(values) for name, values in original.items()}
     if not exact:
         moves = draw(st.lists(st.sampled_from([0, 0, 1, -2]), min_size=n, max_size=n))
-        released["x"] = [None if x is None else x + move for x, move in zip(original["x"], moves, strict=True)]
+        released["x"] = [
+            None if x is None else x + move for x, move in zip(original["x"], moves, strict=True)
+        ]
         released["c"] = [draw(st.sampled_from([c, c, "a"])) for c in original["c"]]
-    for name in released:
-        gone = draw(st.lists(st.booleans(), min_size=n, max_size=n))
-        released[name] = [None if g else v for g, v in zip(gone, released[name], strict=True)]
-    return original, released
+    gone = {name: draw(st.lists(st.booleans(), min_size=n, max_size=n)) for name in released}
+    suppressed = {
+        name: [None if g else v for g, v in zip(gone[name], values, strict=True)]
+        for name, values in released.items()
+    }
+    return original, suppressed
 
 
 def evidence_of(original, released):
@@ -101,7 +105,11 @@ def chances_of_any(original, released):
 
 
 def suppresses(original, released):
-    return any(b is None and a is not None for name in "xcd" for a, b in zip(original[name], released[name], strict=True))
+    return any(
+        b is None and a is not None
+        for name in "xcd"
+        for a, b in zip(original[name], released[name], strict=True)
+    )
 
 
 @examples(150)
