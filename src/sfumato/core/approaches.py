@@ -16,6 +16,7 @@ from sfumato.core.evidence import Evidence, JoinedRecords
 from sfumato.core.intruder_view import regroupings_of
 from sfumato.data.relations.joining import group_links
 from sfumato.data.relations.kept import KINDS, KeptRelation, changed_columns, kept_relations
+from sfumato.data.relations.readings import with_open_cells, with_original_numbers
 from sfumato.data.relations.telling import Telling, telling_columns
 from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Role
@@ -32,7 +33,9 @@ class Approach:
 
     The plain one has no name and uses what is known as it is released. One that ``compares_values`` in
     another form is for measures that compare what is known with what is released, and one that
-    ``adds_columns`` to what is known is none for a mean over the columns.
+    ``adds_columns`` to what is known is none for a mean over the columns. One that ``opens_cells`` takes
+    suppressed ones for any value, for measures that look for the nearest record, and one that
+    ``rounds_numbers`` is for those that ask whether values are equal.
     """
 
     evidence: Evidence
@@ -40,6 +43,8 @@ class Approach:
     by: tuple[str, ...] = ()
     compares_values: bool = False
     adds_columns: bool = False
+    opens_cells: bool = False
+    rounds_numbers: bool = False
 
 
 def approaches(evidence: Evidence) -> tuple[Approach, ...]:
@@ -50,13 +55,36 @@ def approaches(evidence: Evidence) -> tuple[Approach, ...]:
 
 
 def _approaches(evidence: Evidence) -> Iterator[Approach]:
-    yield Approach(evidence)
-    yield from _comparing(evidence)
+    for each in (Approach(evidence), *_rounded(evidence), *_comparing(evidence)):
+        yield each
+        yield from _opened(each)
     for informed in _informed(evidence):
         yield informed
+        yield from _opened(informed)
         evidence = informed.evidence
     yield from _joined(evidence)
     yield from _regrouped(evidence)
+
+
+def _rounded(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who takes a number that is hardly apart from one of the original's for that one."""
+    assert evidence.protected is not None  # nothing is put together of the raw table
+    read = with_original_numbers(evidence.original, evidence.protected, evidence.shared_columns)
+    if read is not evidence.protected:
+        yield Approach(evidence.read_as(read), "with numbers as fine as the original's", rounds_numbers=True)
+
+
+def _opened(approach: Approach) -> Iterator[Approach]:
+    """The same intruder, who takes a missing cell for any value where some were suppressed."""
+    evidence = approach.evidence
+    released, names, rows = evidence.protected, evidence.known_columns, evidence.source_rows
+    assert released is not None  # nothing is put together of the raw table
+    opened = with_open_cells(evidence.original, released, rows, names)
+    if opened is not released:
+        name = (
+            f"{approach.name or 'with'}{' and' if approach.name else ''} suppressed cells taken for any value"
+        )
+        yield replace(approach, evidence=evidence.read_as(opened), name=name, opens_cells=True)
 
 
 def _comparing(evidence: Evidence) -> Iterator[Approach]:

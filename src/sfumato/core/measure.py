@@ -159,6 +159,10 @@ class Counting:
     intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
     averages_columns: bool = False  # True: its number is a mean over the columns that the intruder knows
     compares_kept_relations: bool = False  # True: it compares known with released values, so differences, too
+    opens_suppressed: bool = (
+        False  # True: a suppressed cell is as far as a value of its own, and any value, too
+    )
+    compares_equal: bool = False  # True: it asks whether values are equal, so those a hair apart, too
 
 
 @dataclass(frozen=True)
@@ -310,11 +314,23 @@ class Measure(Component):
         plain, *further = approaches(evidence.with_known_values)
         score = self._score_once(plain.evidence, run)
         for each in further:
-            is_apt = self.counts.compares_kept_relations or not each.compares_values
-            is_apt &= not (self.counts.averages_columns and each.adds_columns)
-            if is_apt and score.status in {Status.OK, Status.APPROXIMATE}:
+            if self._takes(each) and score.status in {Status.OK, Status.APPROXIMATE}:
                 score = self._worse(score, self._by_approach(score, each, run), each.name)
         return score
+
+    def _takes(self, approach: Approach) -> bool:
+        """Whether a further approach may tell this measure more."""
+        counts = self.counts
+        return not (
+            (approach.compares_values and not counts.compares_kept_relations)
+            or (approach.adds_columns and counts.averages_columns)
+            or (approach.opens_cells and not counts.opens_suppressed)
+            or (approach.rounds_numbers and not self.compares_equal())
+        )
+
+    def compares_equal(self) -> bool:
+        """Whether it asks if values are equal: then ones that are a hair apart are read as equal, too."""
+        return self.counts.compares_equal
 
     def _score_once(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure by one approach."""

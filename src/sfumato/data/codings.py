@@ -45,7 +45,8 @@ def microseconds(dtype: pl.DataType) -> float:
 def decimals_of(values: Floats, *, fewest: int = 0) -> int | None:
     """In how many decimals all values are written, up to six; None if they have more. −3 are thousands."""
     decimals = range(fewest, _MOST_DECIMALS + 1)
-    return next((n for n in decimals if np.array_equal(np.round(values, n), values)), None)
+    with np.errstate(over="ignore"):  # huge numbers have no decimals
+        return next((n for n in decimals if np.array_equal(np.round(values, n), values)), None)
 
 
 def time_unit_of(instants: Floats) -> float:

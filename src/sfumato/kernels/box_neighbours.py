@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ from sfumato.kernels.pace import Tick, share_out
 from sfumato.kernels.trees.planting import plant
 
 LEAF = 128  # boxes that are looked at together: what is known of all of them spares most
+
+#: Pairs of a point and a box that are listed at a time.
+_PAIRS = 4_000_000
 
 
 class Boxes(NamedTuple):
@@ -64,6 +68,35 @@ def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -
 
     share_out(np.arange(len(points)), work, tick)
     return places, distances
+
+
+def within(
+    points: Floats, boxes: Boxes, radii: Floats, *, tick: Tick | None = None
+) -> Iterator[tuple[Ints, Ints]]:
+    """List the pairs of a point and a box no farther from it than its radius, some millions at a time.
+
+    **Cost:** as `nearest`, twice, and a look at each box within reach.
+    """
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    held, counts, nothing = (
+        _planted(boxes),
+        np.zeros(len(points), dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+    )
+
+    def work(part: Ints) -> None:
+        if len(part):
+            counts[part] = _within(points[part], held, radii[part], nothing)
+
+    share_out(np.arange(len(points)), work, tick)
+    ends, start = np.cumsum(counts), 0
+    while start < len(points):
+        before = ends[start] - counts[start]
+        stop = max(start + 1, int(np.searchsorted(ends, before + _PAIRS, side="right")))
+        found = np.empty(ends[stop - 1] - before, dtype=np.int64)
+        _within(points[start:stop], held, radii[start:stop], found)
+        yield np.repeat(np.arange(start, stop), counts[start:stop]), found
+        start = stop
 
 
 class Search(NamedTuple):
@@ -173,6 +206,30 @@ def _nearest(points: Floats, leaves: _Leaves, k: int) -> tuple[Ints, Floats]:
                     place -= 1
                 distances[i, place], places[i, place] = total, rank
     return places, distances
+
+
+@njit(cache=True, nogil=True)
+def _within(points: Floats, leaves: _Leaves, radii: Floats, found: Ints) -> Ints:
+    """Count the boxes within reach of each point, and write them down if there is room."""
+    counts, boxes, slot = np.zeros(len(points), dtype=np.int64), leaves.boxes, 0
+    for i in range(len(points)):
+        for leaf in range(len(leaves.extras)):
+            if _bound(points[i], leaves, leaf) > radii[i]:
+                continue
+            for j in range(leaves.starts[leaf], leaves.starts[leaf + 1]):
+                total = boxes.extras[j]
+                for c in range(points.shape[1]):
+                    if total > radii[i]:
+                        break
+                    total += _gap(
+                        points[i, c], boxes.lows[j, c], boxes.highs[j, c], boxes.is_step[c], boxes.blind[c]
+                    )
+                if total <= radii[i]:
+                    counts[i] += 1
+                    if len(found):
+                        found[slot] = leaves.ranks[j]
+                        slot += 1
+    return counts
 
 
 @njit(cache=True, nogil=True)

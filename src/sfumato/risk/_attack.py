@@ -337,6 +337,22 @@ class Arena:
         places, distances = kernels.box_neighbours.nearest(self.points[rows], self.boxes, k=k, tick=tick)
         return np.append(self.order, -1)[places], distances
 
+    def share_of_nearest(
+        self, rows: Ints, is_right: Callable[[Ints, Ints], Flags], *, run: Run, task: str
+    ) -> Floats:
+        """The share of right guesses among the released records nearest to each known one, ties and all.
+
+        ``is_right`` is asked of pairs, of a known and a released record.
+        """
+        radii = self.nearest(rows, run=run, task=task)[1][:, 0] * (1 + _ROUNDING) + _ROUNDING
+        right, tied = np.zeros(len(rows)), np.zeros(len(rows))
+        pairs = kernels.box_neighbours.within(self.points[rows], self.boxes, radii, tick=run.ticker(task))
+        for places, boxes in pairs:
+            told = is_right(rows[places], self.order[boxes])
+            right += np.bincount(places, told, minlength=len(rows))
+            tied += np.bincount(places, minlength=len(rows))
+        return right / np.maximum(tied, 1)
+
     def search(self, rows: Ints, distances: Floats, owners: Ints) -> Any:
         """A search for all that are as near as these distances, however much information they lost."""
         reach = distances * (1 + _ROUNDING) + self.boxes.extras.max(initial=0.0) + _ROUNDING

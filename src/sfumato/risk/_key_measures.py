@@ -81,6 +81,7 @@ class SensitiveMeasure(KeyMeasure):
     """Looks at what sensitive values the records that are alike have."""
 
     threat = "inference"
+    counts = replace(KeyMeasure.counts, compares_equal=True)
 
     sensitive: Columns = param(
         ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."

@@ -115,7 +115,9 @@ class TrueLinkMeasure(Measure):
     better = "low"
     bounds = (0.0, 1.0)
     kinds = COMPARABLE
-    counts = Counting(pools_copies=True, intruder_records_only=True, compares_kept_relations=True)
+    counts = Counting(
+        pools_copies=True, intruder_records_only=True, compares_kept_relations=True, opens_suppressed=True
+    )
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that the intruder knows and their table has."""
@@ -179,6 +181,10 @@ class LinkageMeasure(TrueLinkMeasure):
             "hierarchy": "By the levels of the column's hierarchy at which they differ.",
         },
     )
+
+    def compares_equal(self) -> bool:
+        """Whether it asks if values are equal, as *hamming* distances do."""
+        return self.metric == "hamming"
 
     def unfit(self, evidence: Evidence) -> str | None:
         """Refuse what has no distance of the kind asked for."""

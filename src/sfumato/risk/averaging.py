@@ -75,7 +75,7 @@ class AveragingRisk(DistanceLinkage):
     tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")
     # What lies between columns of one release is not what the mean of several says.
-    counts = Counting(pools_copies=True, intruder_records_only=True)
+    counts = Counting(pools_copies=True, intruder_records_only=True, opens_suppressed=True)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again."""

@@ -90,7 +90,7 @@ class DifferenceRisk(DistanceLinkage):
     tells = Tells(places={"series": 3}, intruder="takes differences of releases, knowing how amounts move")
     references = ("domingoferrer2001", "hundepool2012")
     # What lies between columns of one release is not what the difference of several says.
-    counts = Counting(pools_copies=True, intruder_records_only=True)
+    counts = Counting(pools_copies=True, intruder_records_only=True, opens_suppressed=True)
 
     within: float = param(
         1.0, "How near an amount must come to be told, in per cent of it.", ge=0, le=100, unit="%"

@@ -71,8 +71,9 @@ class ExactMatch(TrueLinkMeasure):
     family = "linkage"
     title = "Exact matches"
     counts = Counting(
-        joins_person_records=True, pools_copies=True, intruder_records_only=True, compares_kept_relations=True
-    )
+        joins_person_records=True, pools_copies=True, intruder_records_only=True,
+        compares_kept_relations=True, compares_equal=True,
+    )  # fmt: skip
     tells = Tells(places={"report": 13})
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
+from sfumato.core.approaches import approaches
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import untrue
 from sfumato.core.measure import Scaling, Score, Status, Tells
@@ -358,8 +359,15 @@ class Certificate:
         """Check linkage, prices, value and interval against the data alone; None if they hold, else what not.
 
         An interval is looked at again where it is said to hold: it must contain all linkages of least cost.
+        The linkage is that of one of the approaches to the evidence.
         """
         whole = replace(evidence.with_known_values, scenario=replace(evidence.scenario, records=1.0))
+        faults = (self._fault(each.evidence, run) for each in approaches(whole))
+        first = next(faults)
+        return None if first is None or any(fault is None for fault in faults) else first
+
+    def _fault(self, whole: Evidence, run: Run) -> str | None:
+        """What does not hold by one approach; None if all does."""
         assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
         coarse = whole.protected.is_generalised(*names)

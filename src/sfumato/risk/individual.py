@@ -295,7 +295,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     See Also
     --------
-    journalist-risk : the same with a table of the population, or by the sums of weights alone.
+    journalist-risk : the same with a table of the population, or by the model alone.
     household-risk : the chance that some member of the household is found.
     log-linear-risk : classes that share values tell of each other. Here each stands for itself, so that all
         sample uniques drawn with the same share have the same risk; there a rare combination of common

@@ -91,7 +91,7 @@ class Inference(AttackMeasure):
     value of a released record drawn blindly gives; ``by_column`` has each column's.
 
     **Doubt.** Estimated from at most ``queries`` people on each side; the more columns and ways, the
-    wider the interval. Of records equally near one is drawn; what most of them have, a forest learns.
+    wider the interval. Of records equally near the share that is right counts, whichever would be drawn.
     Without declared sensitive columns each known one is guessed from the others.
 
     **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
@@ -110,7 +110,7 @@ class Inference(AttackMeasure):
     title = "Inference of sensitive values"
     tells = Tells(
         places={"report": 22},
-        record_sentence="its sensitive value is guessed right (1) or not (0): {:.0f}",
+        record_sentence="its sensitive value is guessed right (1), not (0), or by so many guesses: {:.2g}",
         not_seen="It cannot see values of columns that it does not guess, nor what an intruder learns by a "
         "better model than the nearest record or a forest.",
     )
@@ -195,14 +195,13 @@ class Inference(AttackMeasure):
         blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
         guessed = np.mean([secret.told_by(sides.people, each)[there].mean() for each in blind])
-        found: dict[str, Flags] = {}
+        found: dict[str, Floats] = {}
         if self.by != "forest":
-            nearest = arena.nearest(rows, run=run, task=self.title)[0][:, 0]
-            found["neighbours"] = secret.told_by(rows, nearest)
+            found["neighbours"] = arena.share_of_nearest(rows, secret.told_by, run=run, task=self.title)
         if self.by != "neighbours" and (told := _forest(arena, secret, rows, run.rng("forest"))) is not None:
-            found["forest"] = told
+            found["forest"] = told.astype(np.float64)
         for how, right in found.items():
-            mine, others = sides.mean(right.astype(np.float64), asked)
+            mine, others = sides.mean(right, asked)
             trial = Trial(mine.sum(), len(mine), others.sum(), len(others), float(guessed))
             yield how, trial, np.where(there, right[: len(there)], np.nan)
 

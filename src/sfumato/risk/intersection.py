@@ -102,6 +102,7 @@ class IntersectionRisk(SensitiveMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     needs = Needs()
+    counts = KeyMeasure.counts  # the other releases are taken as they read
     tells = Tells(
         places={"series": 1},
         record_sentence="{:.0%} is the chance of a guess among the candidates that all releases leave",

@@ -13,7 +13,7 @@ from sfumato.core.measure import Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.core.waves import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._key_measures import SensitiveMeasure, by_original
+from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
     Told,
     common_values,
@@ -78,6 +78,7 @@ class MInvariance(SensitiveMeasure):
     better = "high"
     bounds = (1.0, math.inf)
     needs = Needs()
+    counts = KeyMeasure.counts  # the other releases are taken as they read
     tells = Tells(
         places={"series": 3},
         record_sentence="the releases leave {:.0f} values that it may have, each as likely",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 
@@ -49,6 +50,7 @@ class DirectMatching(TrueLinkMeasure):
     name = "direct-matching"
     family = "linkage"
     title = "Direct matching"
+    counts = replace(TrueLinkMeasure.counts, compares_equal=True)
     tells = Tells(intruder="looks for a record that says the same")
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"

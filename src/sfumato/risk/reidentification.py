@@ -25,6 +25,7 @@ from sfumato.risk._key_measures import (
     yes_or_no,
 )
 from sfumato.risk._population import population_refuses, population_sizes
+from sfumato.risk.individual import mean_risk
 
 
 class _Finding(KeyMeasure):
@@ -110,7 +111,8 @@ def _mean(risks: Floats, people: Ints) -> float:
 class _InPopulation(_Finding):
     """Class sizes in a population: of a table, or estimated by weights."""
 
-    counts = Counting(people=True, compares_kept_relations=True)  # a population shows single records
+    # A population shows single records.
+    counts = Counting(people=True, compares_kept_relations=True, compares_equal=True)
 
     population: Resource | None = param(
         None, "The table of the population; without it weights estimate the classes.", holds="table"
@@ -124,12 +126,17 @@ class _InPopulation(_Finding):
         return population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
 
     def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:
-        """The sizes of the classes, and where they come from; a class is at least what was released of it."""
+        """The sizes of the classes, and where they come from; a class is at least what was released of it.
+
+        Of sums of weights, one over the mean of 1/F: one over the mean of F would be too large a class.
+        """
         if self.population is not None:
             sizes = population_sizes(evidence, classes, str(self.population))
             return np.maximum(sizes, 1), f"population `{self.population}`"
         if seen_table(evidence).weights is not None:
-            return classes.weights, "sums of weights"
+            alike = classes.persons.astype(np.float64)
+            share = alike / np.fmax(classes.weights, alike)  # nobody stands for less than themselves
+            return 1.0 / mean_risk(alike, share), "sums of weights"
         return super().sizes_of(evidence, classes)
 
 
@@ -189,9 +196,11 @@ class JournalistRisk(_InPopulation):
     were released. The details say where the sizes come from, how many records are at risk (above
     ``threshold``), and whether nobody is (``feasible``).
 
-    **Doubt.** Exact with a table of the population. With weights alone, :math:`F_i` is estimated by the sum
-    of the weights of the class (of a person with several records the least, once), the score is
-    *approximate*, and small classes may be far off. Without either it is refused.
+    **Doubt.** Exact with a table of the population. With weights alone, :math:`1/F_i` is estimated from the
+    persons of the class and the sum of their weights (of a person with several records the least, once), as
+    in `individual-risk`: one over that sum is less than :math:`E[1/F_i]`, for a single person who stands for
+    ten 0.1 in place of 0.26. The score is *approximate*, and small classes may be far off. Without either it
+    is refused.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 
@@ -231,8 +240,8 @@ class MarketerRisk(_InPopulation):
     Records of which no key says anything count as if they were left out, here and in the share at risk
     (``suppressed`` says how many they are); in the highest risk they count.
 
-    **Doubt.** Exact with a table of the population, or if this table is it. With weights the sizes are
-    estimates, and the score is *approximate*.
+    **Doubt.** Exact with a table of the population, or if this table is it. With weights :math:`1/F_i` is
+    estimated as in `journalist-risk`, and the score is *approximate*.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 

@@ -31,7 +31,7 @@ class _Replicated(Measure):
     kinds = COMPARABLE
     cost = "n log n"
     needs = Needs(records=True)
-    counts = Counting(pools_copies=True, compares_kept_relations=True)
+    counts = Counting(pools_copies=True, compares_kept_relations=True, compares_equal=True)
     references = ("raab2024",)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:

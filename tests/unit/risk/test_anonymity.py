@@ -118,10 +118,12 @@ def test_weights_estimate_the_population():
     assert score(KAnonymity(), weighted).details["population_size"] == 12.5
     found = score(JournalistRisk(threshold=0.05), weighted)
     assert found.status is Status.APPROXIMATE
-    assert found.value == 1 / 12.5
-    assert found.details["at_risk"] == 2
-    assert found.by_record.tolist() == [0.08, 0.08, 0.025]
-    assert score(MarketerRisk(), weighted).value == pytest.approx((0.08 + 0.08 + 0.025) / 3, rel=1e-15)
+    two = sum((h - 1) * 0.16**2 * 0.84 ** (h - 2) / h for h in range(2, 500))  # E[1/F] of two who are 12.5
+    one = sum(0.025 * 0.975 ** (h - 1) / h for h in range(1, 2000))
+    np.testing.assert_allclose(found.by_record, [two, two, one])
+    assert found.value == found.by_record.max() > 1 / 12.5
+    assert found.details["at_risk"] == 3
+    assert score(MarketerRisk(), weighted).value == pytest.approx((2 * two + one) / 3)
     assert not Requirement.parse("journalist-risk <= 0.5").met_by(found)
 
 

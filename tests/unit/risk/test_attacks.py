@@ -251,6 +251,18 @@ def test_a_number_is_guessed_within_a_tolerance_and_a_silent_cell_is_a_wrong_gue
     assert score.details["queries"] == 20
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_of_records_equally_near_all_are_guessed_by_and_none_is_drawn(seed):
+    """Of ten alike in the key seven have the value a: whoever has it is guessed right seven times of ten."""
+    schema = Schema((Column("key", Kind.NOMINAL, Role.KEY), Column("ill", Kind.NOMINAL, Role.SENSITIVE)))
+    frame = pl.DataFrame({"key": ["k"] * 10 + ["m"] * 10, "ill": ["a"] * 7 + ["b"] * 3 + ["c"] * 10})
+    control = Table(frame.with_columns(ill=pl.lit("b")), schema)
+    score = scored("inference(by=neighbours)", Table(frame, schema), None, control, seed=seed)
+    np.testing.assert_allclose(score.by_record, [0.7] * 7 + [0.3] * 3 + [1.0] * 10)
+    assert score.details["rate"] == pytest.approx((0.7 * 7 + 0.3 * 3 + 10) / 20)
+    assert score.details["control"] == pytest.approx(0.3 / 2)
+
+
 def test_what_is_known_of_everybody_discloses_nobody():
     law = pl.when(pl.col("age") % 30 < 15).then(pl.lit("one")).otherwise(pl.lit("other")).alias("ill")
     tables = [people(60, seed, holes=0) for seed in (4, 5, 6)]

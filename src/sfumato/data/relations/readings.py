@@ -1,0 +1,95 @@
+"""Cells that an intruder reads for something else than they show: what is missing, and what is a hair apart.
+
+A suppressed cell may stand for any value. A number that is written finer than all of the original's, and lies
+at one of them, is that number: noise below the resolution of the data hides nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from sfumato.data.codings import decimals_of, microseconds, numbers_of_both, time_unit_of
+from sfumato.data.generalised.suppressing import to_wildcard
+from sfumato.data.schema import Kind
+from sfumato.data.table import Table
+from sfumato.kernels.arrays import Floats, Ints
+
+#: Share of a column's deviation that is no difference, however finely its values are written.
+_NO_DIFFERENCE = 1e-6
+
+#: Distinct values that must all be tens, thousands … to be taken for rounded, and in how many zeros they end.
+_ROUND_VALUES, _MOST_ZEROS = 8, 6
+
+_NUMBERS = frozenset({Kind.CONTINUOUS, Kind.DATE})
+
+
+def with_open_cells(original: Table, released: Table, rows: Ints | None, names: Iterable[str]) -> Table:
+    """The release with wildcards for all missing cells of the columns in which some were suppressed.
+
+    Nobody can tell which of them had a value. Without a mapping of ``rows`` a column suppresses that lacks
+    values though the original has them all.
+    """
+    opened = released
+    for name in names:
+        gone = released.missing(name)
+        lacking = original.missing(name)
+        was = np.full(len(gone), lacking.any()) if rows is None else np.append(lacking, True)[rows]
+        if (gone & ~was).any():
+            opened = to_wildcard(opened, name, gone)
+    return opened
+
+
+def with_original_numbers(original: Table, released: Table, names: Iterable[str]) -> Table:
+    """The release with each number or date as the one of the original's that lies within half of their unit.
+
+    The unit is that of the last digit in which all of the original's are written: whole numbers, cents, days.
+    """
+    read = released
+    for name in names:
+        is_exact = not (original.is_generalised(name) or released.is_generalised(name))
+        if is_exact and {each.schema[name].kind for each in (original, released)} <= _NUMBERS:
+            read = _with_original_numbers(original, read, name)
+    return read
+
+
+def _with_original_numbers(original: Table, released: Table, name: str) -> Table:
+    known, shown = numbers_of_both(original, released, name)
+    is_date, dtypes = (
+        original.schema[name].kind is Kind.DATE,
+        [original.frame.schema[name], released.frame.schema[name]],
+    )
+    units = [microseconds(dtype) if is_date else 0.0 for dtype in dtypes]
+    unit = units[0] if units[0] == units[1] else 1.0
+    values, examples, reach = original.remember(name, ("reach", unit), lambda: _reach(known, unit))
+    if not len(values) or np.isnan(shown).all():
+        return released
+    after = np.searchsorted(values, shown)
+    below, above = np.maximum(after - 1, 0), np.minimum(after, len(values) - 1)
+    places = np.where(np.abs(shown - values[below]) <= np.abs(values[above] - shown), below, above)
+    apart = np.abs(shown - values[places])
+    if not ((apart > 0) & (apart < reach)).any():
+        return released
+    series, cells = released.frame[name], original.frame[name].gather(pl.Series(examples[places]))
+    is_meant = pl.Series(apart < reach)  # not where it is missing
+    if cells.dtype != series.dtype and bool((is_meant | pl.Series(np.isnan(shown))).all()):
+        series = pl.Series([None], dtype=cells.dtype).new_from_index(0, len(cells))
+    return released.with_values(name, cells.cast(series.dtype).zip_with(is_meant, series))
+
+
+def _reach(known: Floats, microseconds_each: float) -> tuple[Floats, Ints, float]:
+    """The distinct values in their order, a record that has each, and how near to one another is that one."""
+    there = np.flatnonzero(~np.isnan(known))
+    values, first = np.unique(known[there], return_index=True)
+    if not len(values):
+        return values, first, 0.0
+    if microseconds_each:
+        unit = time_unit_of(values * microseconds_each) / microseconds_each
+    else:
+        decimals = decimals_of(values, fewest=-_MOST_ZEROS if len(values) >= _ROUND_VALUES else 0)
+        unit = 0.0 if decimals is None else 10.0**-decimals
+    exponent = int(np.frexp(np.abs(values).max())[1])  # so that no square overflows
+    spread = float(np.ldexp(np.ldexp(known[there], -exponent).std(), exponent))
+    return values, there[first], max(unit / 2, _NO_DIFFERENCE * spread)
