@@ -133,7 +133,7 @@ class IndividualRanking(UnivariateMicroaggregation):
     --------
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 60, 20, 50, 31, 40, 99]))
     >>> IndividualRanking(k=2).protect_column(incomes, np.random.default_rng(1)).tolist()
-    [15.0, 69.66666666666667, 15.0, 69.66666666666667, 35.5, 35.5, 69.66666666666667]
+    [15.0, 69.66667, 15.0, 69.66667, 35.5, 35.5, 69.66667]
     """
 
     name = "individual-ranking"
