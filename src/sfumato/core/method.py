@@ -257,6 +257,10 @@ class ColumnMethod(Method):
         """
         raise NotImplementedError  # abstract: every method in the registry has its own
 
+    def remarks(self, table: Table) -> tuple[str, ...]:  # noqa: ARG002
+        """What there is to say of the columns it protects; a method may name some, never their values."""
+        return ()
+
     def tally(self, table: Table) -> dict[str, float]:  # noqa: ARG002
         """Figures of the protected table that its owner should know, by name."""
         return {}
@@ -271,7 +275,7 @@ class ColumnMethod(Method):
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
             series = put_back(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
-        return Release.record_by_record(protected, figures=self.tally(protected))
+        return Release.record_by_record(protected, notes=self.remarks(table), figures=self.tally(protected))
 
 
 def _views(

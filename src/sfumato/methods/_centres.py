@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ from sfumato.core.params import PerColumn
 from sfumato.data.promises import as_promised
 from sfumato.data.schema import ORDERED, Column, Kind
 from sfumato.data.table import Table
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 
 Centre = Literal["auto", "mean", "median", "mode"]
@@ -24,6 +27,9 @@ CENTRES: dict[Kind, tuple[str, ...]] = {
     Kind.ORDINAL: ("median", "mode"),
     Kind.NOMINAL: ("mode",),
 }
+
+#: Values of more decimals are not rounded to be read; nor those beyond which a float is not exact.
+_MOST_DECIMALS, _LARGEST_EXACT = 6, 2.0**53
 
 
 def centre_for(column: Column, wish: str) -> str | None:
@@ -50,28 +56,72 @@ def refusal(table: Table, wishes: PerColumn[Any], *, name: str) -> str | None:
     )
 
 
+def notes_on_centres(table: Table, wishes: PerColumn[Any] | Mapping[str, str]) -> tuple[str, ...]:
+    """Name the numbers and dates that show no means: people's own values are among what they show."""
+    own = [
+        name
+        for name in table.chosen
+        if table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}
+        and centre_for(table.schema[name], wishes[name]) != "mean"
+    ]
+    said = f"in {quoted(own)} groups show no mean, but mostly a value that somebody of them has"
+    return (said,) if own else ()
+
+
 def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights: Floats | None) -> Values:
     """Give each value the centre of its group; ``values`` are without holes, ``groups`` from 0 up."""
     n_groups = int(groups.max(initial=-1)) + 1
     centre = centre_for(column, wish)
-    between = column.kind is Kind.CONTINUOUS  # other kinds show a value that occurs
+    centres = _found(column, centre, values, (groups, n_groups), weights)
+    if (
+        centre == "mode"
+        and column.kind in ORDERED
+        and (distinct := _distinct(values, groups, n_groups)).any()
+    ):
+        instead = centre_for(column, "mean") or "median"
+        centres = np.where(distinct, _found(column, instead, values, (groups, n_groups), weights), centres)
+    if column.kind is Kind.CONTINUOUS:
+        centres = _readable(values, centres, weights)
+        if column.missing_codes or column.missing_range is not None:
+            centres = _off_missing_codes(column, values, groups, centres)
+    return centres[groups]
+
+
+def _found(
+    column: Column, centre: str | None, values: Values, of: tuple[Ints, int], weights: Floats | None
+) -> Values:
+    """The centre of each group, of so many."""
+    found: Values
     if centre == "mode":
-        centres = kernels.groups.centres.modes(values, groups, n_groups, weights)
-        if column.kind not in ORDERED or not (distinct := _distinct(values, groups, n_groups)).any():
-            return centres[groups]  # type: ignore[no-any-return]
-        medians = kernels.groups.centres.medians(values, groups, n_groups, weights, between=between)
-        centres = np.where(distinct, medians, centres)
-    elif centre == "median":
-        centres = kernels.groups.centres.medians(values, groups, n_groups, weights, between=between)
+        found = kernels.groups.centres.modes(values, *of, weights)
+    elif centre == "median":  # kinds other than numbers show a value that occurs
+        between = column.kind is Kind.CONTINUOUS
+        found = kernels.groups.centres.medians(values, *of, weights, between=between)
     else:
-        centres = kernels.groups.centres.means(values, groups, n_groups, weights)
-    if between and (column.missing_codes or column.missing_range is not None):
-        centres = _off_missing_codes(column, values, groups, centres)
-    return centres[groups]  # type: ignore[no-any-return]
+        found = kernels.groups.centres.means(values, *of, weights)
+    return found
+
+
+def _readable(values: Floats, centres: Floats, weights: Floats | None) -> Floats:
+    r"""Round centres to one decimal more than the values have, and to as many as a total needs.
+
+    The unit of the last decimal is at most a millionth of the mean size of a value, so that a total moves by
+    less than :math:`5 \cdot 10^{-7} \sum_i |x_i|`. Values of more than six decimals, or too large for a float
+    to hold them with these, are left as they are.
+    """
+    largest = np.abs(values).max(initial=0.0)
+    if not 0 < largest < _LARGEST_EXACT:
+        return centres
+    own = next((d for d in range(_MOST_DECIMALS + 1) if (np.round(values, d) == values).all()), None)
+    if own is None:
+        return centres
+    size = float(np.average(np.abs(values), weights=weights))
+    decimals = max(own + 1, 6 - math.floor(math.log10(size)))
+    return np.round(centres, decimals) if largest * 10.0**decimals < _LARGEST_EXACT else centres
 
 
 def _distinct(values: Values, groups: Ints, n_groups: int) -> Flags:
-    """Groups in which no value occurs twice: their mode would be the smallest, and somebody's own."""
+    """Groups in which no value occurs twice: their mode would be the smallest, and one person's own."""
     order = np.lexsort((values, groups))
     same = (groups[order][1:] == groups[order][:-1]) & (values[order][1:] == values[order][:-1])
     repeats = np.zeros(n_groups, dtype=np.bool_)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.method import Gives
@@ -15,13 +17,16 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
+from sfumato.data.hierarchy.grow import from_codes, present_values
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import Role
-from sfumato.data.table import Table
-from sfumato.errors import PlanError
+from sfumato.data.schema import Kind, Role
+from sfumato.data.table import TEXTUAL, Table
+from sfumato.errors import PlanError, quoted
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods.recode_like import learning
+
+_NUMBER = re.compile(r"([0-9]{1,300})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +40,25 @@ class Canvas:
 
     @cached_property
     def hierarchies(self) -> Mapping[str, Hierarchy]:
-        """The hierarchies that columns of categories name."""
+        """The hierarchies that columns of categories name, and those of codes."""
         named = {name: self.table.schema[name].hierarchy for name in self.table.chosen}
-        return {
+        declared = {
             name: _hierarchy(self.run, name, resource)
             for name, resource in named.items()
             if resource and is_categorical(self.table, name)
         }
+        return {**declared, **self.beginnings}
+
+    @cached_property
+    def beginnings(self) -> Mapping[str, Hierarchy]:
+        """The hierarchies of codes that name none: their beginnings."""
+        columns = [self.table.schema[name] for name in self.table.chosen]
+        plain = [each.name for each in columns if each.kind is Kind.NOMINAL and not each.hierarchy]
+        grown = {name: self.table.remember(name, "beginnings", partial(self._grown, name)) for name in plain}
+        return {name: found[0] for name, found in grown.items() if found[0] is not None}
+
+    def _grown(self, name: str) -> list[Hierarchy | None]:
+        return [from_codes(present_values(self.table.schema[name], self.table.frame[name]))]
 
     @cached_property
     def covers_missing(self) -> bool:
@@ -69,6 +86,7 @@ class Canvas:
             self.table.chosen,
             groups,
             hierarchies=self.hierarchies,
+            sets_above=self.beginnings.keys(),
             cover_missing=self.covers_missing,
             exact_ends=self.exact_ends,
         )
@@ -106,6 +124,8 @@ class Canvas:
             int(groups.sizes[(totals > 0) & (totals < groups.sizes)].sum())
             for totals in map(groups.totals, missing)
         )
+        if self.beginnings:
+            notes += (f"codes of {quoted(self.beginnings)} are shown by what those of a group begin with",)
         if mixed:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
         figures = {"groups": len(groups.sizes), "cells_covered": mixed}
@@ -156,6 +176,22 @@ class LocalRecoding(EnforcingMethod):
     def released(self, canvas: Canvas, groups: Groups, notes: tuple[str, ...]) -> Release:
         """Make the release: every key shows what its group spans, and other tables can be shown so too."""
         return learning(canvas.release(groups, notes), canvas.table.chosen)
+
+
+def natural_places(categories: pl.Series) -> Ints | None:
+    """The place of each text in the order in which anyone would list them, as G3, G5, G15, SES.
+
+    None if they have no such order: fewer than half of them have a number.
+    """
+    if categories.dtype not in TEXTUAL:
+        return None
+    parts = [_NUMBER.split(text) for text in categories.cast(pl.String)]
+    if 2 * sum(len(each) > 1 for each in parts) < max(len(parts), 1):
+        return None
+    keys = [[int(part) if i % 2 else part for i, part in enumerate(each)] for each in parts]
+    places = np.empty(len(keys), dtype=np.int64)
+    places[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    return places
 
 
 def joined_until_met(groups: Groups, canvas: Canvas) -> Groups:

@@ -18,7 +18,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._centres import show_centres
+from sfumato.methods._centres import notes_on_centres, show_centres
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
 from sfumato.methods.sorted_generalisation import order_from_zero
@@ -282,4 +282,5 @@ class TClosenessFirst(CloseRecoding):
         for name in table.chosen:
             canvas.run.check()
             shown = shown.with_values(name, show_centres(table, name, groups.of_record, "auto"))
+        notes += notes_on_centres(table, dict.fromkeys(table.chosen, "auto"))
         return Release.record_by_record(shown, notes=notes)

@@ -16,15 +16,15 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._centres import Centre, refusal, show_centres
+from sfumato.methods._centres import Centre, notes_on_centres, refusal, show_centres
 
 
 class Microaggregation(Method):
     """What all microaggregation of several columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups: means hold or nearly do, variances shrink, and correlations "
-        "of columns that were grouped together grow; no single value was observed."
+        "Values are centres of small groups, numbers usually means, dates and categories values that occur: "
+        "means hold or nearly do, variances shrink, and correlations of columns grouped together grow."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
@@ -55,7 +55,7 @@ class Microaggregation(Method):
             "auto": "The mean of numbers, the median of ordinal columns and dates, the mode of nominal ones.",
             "mean": "The mean, for numbers and dates.",
             "median": "The median, for numbers, dates and ordinal columns.",
-            "mode": "The most frequent value.",
+            "mode": "The most frequent value; the mean of numbers and dates that all differ.",
         },
         hint="a mean needs numbers or dates, a median an order; set it by column, or choose auto",
     )
@@ -106,16 +106,17 @@ class Microaggregation(Method):
         trees = _hierarchies(table, run, self.name) if self.nominal == "hierarchy" else {}
         points = points_of(table, scale=self.scale, nominal=self.nominal, hierarchies=trees)
         groups = self.partition(points, run)
-        protected, whole = table, True
+        protected, whole, notes = table, True, notes_on_centres(table, self.centre)
         for name in table.chosen:
             run.check()
             protected = protected.with_values(name, show_centres(table, name, groups, self.centre[name]))
             whole = whole and not table.missing(name).any()
         if whole:
-            return Release.record_by_record(protected, classes=groups)
+            return Release.record_by_record(protected, classes=groups, notes=notes)
         names = list(table.chosen)
         sizes = protected.frame.select(size=pl.len().over(names))["size"]
-        return Release.record_by_record(protected, figures={BELOW_K: int((sizes < self.k).sum())})
+        figures = {BELOW_K: int((sizes < self.k).sum())}
+        return Release.record_by_record(protected, notes=notes, figures=figures)
 
 
 def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
@@ -171,8 +172,10 @@ class Mdav(Microaggregation):
     combination of protected values occurs at least :math:`k` times.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
-    columns are unchanged up to rounding, unless the schema declares whole numbers or a range that a mean
-    must be brought to. Medians of ordinal columns and dates, and modes, are values that occur in the group.
+    columns are unchanged up to rounding (one decimal more than the column has, and as many as keep a total
+    within a millionth), unless the schema declares whole numbers or a range that a mean must be brought to.
+    Medians of ordinal columns and dates, and modes, are values that occur in the group; a release says in
+    which columns.
 
     **Risk to know.** Only the protected columns are alike in a group: a rare value left in another column
     still singles a record out. A group whose members are all alike keeps their exact values.

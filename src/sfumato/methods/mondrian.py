@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
-from sfumato.methods._local_recoding import Canvas, LocalRecoding
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, natural_places
 
 #: Classes of about as many records that a target of numbers or dates is told by.
 N_CLASSES = 10
@@ -41,9 +41,12 @@ class Mondrian(LocalRecoding):
 
     Ordinal keys count by the places of their values. Nominal keys are cut into two sets of categories as
     equal in number as dealing them out, the most frequent first, makes them; :math:`w_j` is then the number
-    of categories, less one, over that of the table. Where a nominal column names a hierarchy, the labels just
-    below the lowest common one are dealt out, and the group shows the lowest common label, whose share of
-    the leaves is its width.
+    of categories, less one, over that of the table. Texts with numbers are cut in the order in which anyone
+    would list them (G3, G5, G15, SES), and dealt out only where that leaves too few on one side. Where a
+    nominal column names a hierarchy, the labels just below the lowest common one are dealt out, and the group
+    shows the lowest common label, whose share of the leaves is its width. Codes (ten or more, of digits and
+    one length or of capitals and digits, as postcodes and diagnoses) have one without naming it, of their
+    beginnings, in order: ``021**``; a group whose codes begin differently shows the set of them.
 
     With a ``target`` cuts go where they tell most of that column instead (the information gain of decision
     trees), over all keys and places at once, and by width only where none tells anything.
@@ -130,7 +133,7 @@ class Mondrian(LocalRecoding):
             return canvas.failing(Groups(order, starts))
 
         order, starts, borders = kernels.mondrian.partition(
-            coded_keys(table, canvas.hierarchies),
+            coded_keys(table, canvas.hierarchies, canvas.beginnings),
             canvas.k,
             relaxed=self.relaxed,
             target=target_classes(table, *table.schema.resolve(self.target)) if self.target else None,
@@ -142,12 +145,12 @@ class Mondrian(LocalRecoding):
         return Groups(order, starts, cuts), ()
 
 
-def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy]) -> Any:
-    """The keys of a table as Mondrian cuts them."""
+def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy], beginnings: Collection[str] = ()) -> Any:
+    """The keys of a table as Mondrian cuts them; the hierarchies of ``beginnings`` are in order."""
     matrix = np.zeros((len(table), len(table.chosen)), dtype=np.int32)
     scales = []
     for position, name in enumerate(table.chosen):
-        codes, scale = _coded(table, name, hierarchies.get(name))
+        codes, scale = _coded(table, name, hierarchies.get(name), natural=name in beginnings)
         matrix[:, position] = codes
         scales.append(scale)
     places = [scale.places for scale in scales]
@@ -162,6 +165,7 @@ def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy]) -> Any:
         n_codes=np.array([scale.n_codes for scale in scales], dtype=np.int64),
         n_levels=np.array([len(each) for each in labels], dtype=np.int64),
         importance=np.array([table.schema[name].importance for name in table.chosen]),
+        natural=np.array([scale.natural for scale in scales]),
     )
 
 
@@ -176,10 +180,14 @@ class Scale(NamedTuple):
     places: Floats  # [codes]; none for a nominal key
     labels: Codes  # [levels below the root, codes]; none for an ordered key
     widths: Floats  # the same: the share of the leaves below each label
+    natural: bool = False  # whether the labels are in an order to keep
 
 
-def _coded(table: Table, name: str, hierarchy: Hierarchy | None) -> tuple[Codes, Scale]:
-    """A key as codes in their order, 0 where it is missing, and what they mean."""
+def _coded(table: Table, name: str, hierarchy: Hierarchy | None, *, natural: bool) -> tuple[Codes, Scale]:
+    """A key as codes in their order, 0 where it is missing, and what they mean.
+
+    Whether a hierarchy is ``natural``, of the values and in their order, its maker says.
+    """
     missing, kind = table.missing(name), table.schema[name].kind
     coarse = is_categorical(table, name) or table.is_generalised(name)
     numbers = None if coarse else measured(table, name)
@@ -198,14 +206,19 @@ def _coded(table: Table, name: str, hierarchy: Hierarchy | None) -> tuple[Codes,
     n_values = len(coded.categories)
     if kind is not Kind.NOMINAL:
         return codes, _line(np.arange(n_values) / max(n_values - 1, 1))
-    levels, widths = [np.arange(n_values + 1)], [np.zeros(n_values + 1)]
+    places = natural_places(coded.categories) if hierarchy is None else None
+    order = np.arange(n_values) if places is None else places
+    levels, widths = [np.append(0, order + 1)], [np.zeros(n_values + 1)]
     if hierarchy is not None:
+        rows = hierarchy.codes(coded.categories, 0)
+        spanned = rows if natural else np.arange(hierarchy.n_leaves)  # what occurs, or all that is declared
         for level in range(1, hierarchy.height - 1):
-            labels = hierarchy.codes(coded.categories, level)
-            leaves = np.bincount(hierarchy.codes(hierarchy.levels[:, 0], level))
+            labels = hierarchy.leaf_codes(level)[rows]
+            leaves = np.bincount(hierarchy.leaf_codes(level)[spanned])
             levels.append(np.append(0, np.unique(labels, return_inverse=True)[1] + 1))
-            widths.append(np.append(0.0, (leaves[labels] - 1) / max(hierarchy.n_leaves - 1, 1)))
-    return codes, Scale(n_values + 1, np.zeros(0), np.array(levels, dtype=np.int32), np.array(widths))
+            widths.append(np.append(0.0, (leaves[labels] - 1) / max(len(spanned) - 1, 1)))
+    names = np.array(levels, dtype=np.int32)
+    return codes, Scale(n_values + 1, np.zeros(0), names, np.array(widths), natural or places is not None)
 
 
 def _names(n_values: int) -> Scale:

@@ -8,9 +8,10 @@ import polars as pl
 from sfumato import kernels
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.ranges import Groups
+from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met, natural_places
 
 
 class SortedGeneralisation(LocalRecoding):
@@ -29,7 +30,8 @@ class SortedGeneralisation(LocalRecoding):
 
     A key that is stored as numbers counts with its numbers, whatever its kind, as in the paper, where all
     keys "are numerical or are numerically coded"; dates count from 1970, and words with their place among
-    the words of the column, from 0. Keys that are the same for all count for nothing.
+    the words of the column, from 0, where G15 follows G3. Keys that are the same for all
+    count for nothing. What a group spans is shown as `Mondrian` shows it.
 
     See Also
     --------
@@ -119,4 +121,8 @@ def as_numbers(table: Table, name: str) -> Floats:
         numbers = series.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
         numbers[table.missing(name)] = np.nan
         return numbers
-    return table.numbers(name)
+    coded = table.codes(name) if table.schema[name].kind is Kind.NOMINAL else None
+    places = None if coded is None else natural_places(coded.categories)
+    if coded is None or places is None:
+        return table.numbers(name)
+    return np.append(places.astype(np.float64), np.nan)[coded.codes]

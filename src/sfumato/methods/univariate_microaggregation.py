@@ -14,15 +14,15 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.kernels.arrays import Ints, Values
-from sfumato.methods._centres import centred, refusal
+from sfumato.methods._centres import centred, notes_on_centres, refusal
 
 
 class UnivariateMicroaggregation(ColumnMethod):
     """What all microaggregation of single columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups of each column: means hold or nearly do, variances shrink a "
-        "little, and no single value was observed."
+        "Values are centres of small groups of each column, numbers usually means, dates and grades values "
+        "that occur: means hold or nearly do, and variances shrink a little."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     cost = "n log n"
@@ -69,6 +69,10 @@ class UnivariateMicroaggregation(ColumnMethod):
         """How many missing values stand alone: in their column fewer than k are missing."""
         counts = [int(table.missing(name).sum()) for name in table.chosen]
         return {BELOW_K: sum(count for count in counts if count < self.k)} if any(counts) else {}
+
+    def remarks(self, table: Table) -> tuple[str, ...]:
+        """Which columns show values of people."""
+        return notes_on_centres(table, self.centre)
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:  # noqa: ARG002
         """Sort the values of one column, group them and show each group's centre."""
@@ -129,7 +133,7 @@ class IndividualRanking(UnivariateMicroaggregation):
     --------
     >>> incomes = ColumnView(Column("income", Kind.CONTINUOUS), np.array([10.0, 60, 20, 50, 31, 40, 99]))
     >>> IndividualRanking(k=2).protect_column(incomes, np.random.default_rng(1)).tolist()
-    [15.0, 69.66666666666667, 15.0, 69.66666666666667, 35.5, 35.5, 69.66666666666667]
+    [15.0, 69.66667, 15.0, 69.66667, 35.5, 35.5, 69.66667]
     """
 
     name = "individual-ranking"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from brute import covers
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.hierarchy.grow import (
+    from_codes,
     from_frequencies,
     from_labels,
     from_order,
@@ -298,11 +299,26 @@ def test_postcodes_lose_their_last_digits():
     assert tree.n_leaves == 100_000  # every code there can be: none tells that it occurs
     assert propose(Column("zip", Kind.NOMINAL), pl.Series(range(10000, 90000, 37))).labels(4)[1] == "1****"
     long = propose(Column("id", Kind.NOMINAL), pl.Series([f"{code:012}" for code in range(50)]))
-    assert long.height == 5  # 9, 6 and 3 of 12 digits
+    assert long.labels(1).to_list() == [f"{tens:011}*" for tens in range(5)]  # shorter ones are all alike
+    assert long.height == 3
     # Neither few codes nor codes that share no beginning are postcodes.
     assert "{" in propose(Column("x", Kind.NOMINAL), pl.Series(["101", "102", "103", "104"])).labels(1)[-1]
     apart = pl.Series([f"{i}" * 3 for i in range(10)])
     assert propose(Column("x", Kind.NOMINAL), apart).labels(1)[0] == "000"
+
+
+def test_codes_with_signs_between_are_cut_where_they_part():
+    plus_four = [f"{code}-{rest}" for code in ("02139", "02140", "94110") for rest in range(1000, 1900, 71)]
+    tree = from_codes(pl.Series(plus_four))
+    assert rows(tree)[1] == "02139-1071;02139-10**;02139-1***;021*******;*"
+    british = from_codes(pl.Series([f"SW1A {i}AA" for i in range(9)] + ["N1 9GU", "N7 8AB"]))
+    assert british.labels(1)[-1] == "SW1A *"
+    assert british.labels(british.height - 2).to_list() == ["N*", "S*"]
+    assert from_codes(pl.Series([f"G{step}" for step in range(3, 16)])) is None  # G10 is no kind of G1
+    assert from_codes(pl.Series([f"GS-{step}" for step in range(1, 16)])) is None
+    assert from_codes(pl.Series([f"900000{i}" for i in range(10)])) is None  # nothing between all and one
+    assert from_codes(pl.Series(["a", "b"])) is None
+    assert from_codes(pl.Series([], dtype=pl.String)) is None
 
 
 def test_dates_climb_as_far_as_they_spread():

@@ -21,6 +21,7 @@ from sfumato.methods.scalable_microaggregation import (
     ProjectionMicroaggregation,
     first_component,
 )
+from sfumato.methods.univariate_microaggregation import IndividualRanking
 from sfumato.recipes.recipe import Recipe, Step
 
 METHODS = [Mdav, VMdav, Cbfs, SequentialMicroaggregation, MdavInParts, ProjectionMicroaggregation]
@@ -143,10 +144,49 @@ def test_centres_of_a_continuous_column(centre, shown):
 def test_amounts_that_differ_have_no_mode_that_is_somebodys_own():
     """Of 10, 20 and 80 the smallest is no mode: all would move down, and one person's amount would stand."""
     values = np.array([[10.0], [20.0], [80.0], [50.0]])
-    assert protect(Mdav(k=4, centre="mode"), table_of(values)).table.frame["c0"].to_list() == [35.0] * 4
+    assert protect(Mdav(k=4, centre="mode"), table_of(values)).table.frame["c0"].to_list() == [40.0] * 4
     pairs = np.array([[1.0], [1.0], [2.0], [100.0], [101.0], [103.0]])
     shown = protect(Mdav(k=3, centre="mode"), table_of(pairs)).table.frame["c0"].to_list()
-    assert shown == [1.0] * 3 + [101.0] * 3
+    assert shown == [1.0] * 3 + [101.33333] * 3  # the mean, where the median is one person's
+
+
+def test_means_are_rounded_to_be_read_and_totals_stay():
+    rng = np.random.default_rng(7)
+    for size, decimals, most in ((4000.0, 2, 3), (40.0, 0, 5), (75_000.0, 0, 2), (3.0, 4, 6), (1e9, 1, 2)):
+        values = np.round(rng.gamma(2.0, size / 2, (200, 2)), decimals)
+        for method in (Mdav(k=7), IndividualRanking(k=7), Mdav(k=7, centre="median")):
+            shown = protect(method, table_of(values)).table.frame["c0"].to_numpy()
+            assert max(len(repr(value).partition(".")[2]) for value in shown.tolist()) <= most + 1
+            assert min(Counter(shown.tolist()).values()) >= 7
+            if method.centre["c0"] == "auto":
+                assert shown.sum() == pytest.approx(values[:, 0].sum(), rel=5e-7)
+    sevenths = rng.normal(size=(60, 1))  # more decimals than anyone reads: nothing to round to
+    exact = protect(Mdav(k=7), table_of(sevenths))
+    assert exact.table.frame["c0"].mean() == pytest.approx(sevenths.mean(), abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0, 0.0, 0.0], [1e300, -1e300, 5e300], [1e-300, 2e-300, 0.0], [2.0**60, 1, 5]]
+)
+def test_what_cannot_be_rounded_stays(values):
+    column = np.array([values]).T
+    shown = protect(Mdav(k=3), table_of(column)).table.frame["c0"].to_list()
+    assert shown == [kernels.groups.centres.means(column[:, 0], np.zeros(3, dtype=np.int64), 1)[0]] * 3
+
+
+def test_a_release_says_which_columns_show_values_of_people():
+    days = pl.DataFrame(
+        {"day": [date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 6)], "pay": [1.0, 2.0, 9.0]}
+    )
+    table = Table(days, Schema((Column("day", Kind.DATE), Column("pay", Kind.CONTINUOUS))))
+    for method in (Mdav, IndividualRanking):
+        said = {
+            centre: method(k=3, centre=centre).apply(table, Run(seed=1)).notes
+            for centre in ("auto", "mean", "median")
+        }
+        assert said["mean"] == ()
+        assert said["auto"][0].startswith("in `day` groups show no mean")
+        assert said["median"][0].startswith("in `day`, `pay` groups")
 
 
 def test_centres_by_column():
@@ -177,7 +217,7 @@ def test_the_mean_of_dates_is_rounded_to_the_day_and_to_the_nanosecond():
     start = pl.Series([datetime(2020, 1, 1)] * 3).dt.cast_time_unit("ns").to_physical()  # noqa: DTZ001
     instants = (start + pl.Series([1, 2, 6])).cast(pl.Datetime("ns"))
     table = Table(pl.DataFrame({"at": instants}), Schema((Column("at", Kind.DATE),)))
-    for centre, moved in (("mean", 3), ("median", 2), ("mode", 2)):  # no instant occurs twice
+    for centre, moved in (("mean", 3), ("median", 2), ("mode", 3)):  # no instant occurs twice
         after = protect(Mdav(k=3, centre=centre), table).table.frame["at"]
         assert (after.to_physical() - start).to_list() == [moved] * 3
 

@@ -2,13 +2,14 @@
 
 Numbers and dates span an interval that is widened to round ends (`sfumato.data.generalised.round_ends`),
 ordered categories all between the lowest and the highest, other categories the set of those that occur, and
-categories with a hierarchy climb to their lowest common label.
+categories with a hierarchy climb to their lowest common label, or, where it is asked for, span a set where no
+label below the root is common.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
-from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, canonical_text
+from sfumato.data.generalised.nodes import MISSING, WILDCARD, DType, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.round_ends import Cuts, widened
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -90,6 +91,7 @@ def with_ranges(
     groups: Groups,
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
+    sets_above: Collection[str] = (),
     cover_missing: bool = False,
     exact_ends: bool = False,
 ) -> Table:
@@ -97,8 +99,9 @@ def with_ranges(
 
     Where some of a group are missing and others are not, the whole group shows the wildcard, "any value, or
     none"; where all are missing they stay so, unless ``cover_missing`` covers these too. So records of a
-    group are always alike. A hierarchy is climbed by categories; numbers and dates span intervals, which end
-    at round numbers unless ``exact_ends`` asks for the values that are there.
+    group are always alike. A hierarchy is climbed by categories, in columns ``sets_above`` not to its root:
+    what has no other label in common is a set. Numbers and dates span intervals, which end at round numbers
+    unless ``exact_ends`` asks for the values that are there.
     """
     if not len(table):
         return table
@@ -106,7 +109,13 @@ def with_ranges(
     for name in names:
         hierarchy = (hierarchies or {}).get(name)
         column, found = _ranges(
-            table, name, groups, hierarchy, cover_missing=cover_missing, exact_ends=exact_ends
+            table,
+            name,
+            groups,
+            hierarchy,
+            sets_above=name in sets_above,
+            cover_missing=cover_missing,
+            exact_ends=exact_ends,
         )
         columns.append(column.alias(name))
         if found is not None:
@@ -120,6 +129,7 @@ def _ranges(
     groups: Groups,
     hierarchy: Hierarchy | None,
     *,
+    sets_above: bool,
     cover_missing: bool,
     exact_ends: bool,
 ) -> tuple[pl.Series, Nodes | None]:
@@ -138,7 +148,7 @@ def _ranges(
     elif hierarchy is not None:
         series = table.frame[name]
         present = series.zip_with(pl.Series(~missing), pl.Series([None], dtype=series.dtype))
-        places, nodes = _common_labels(present, groups, shown, hierarchy)
+        places, nodes = _common_labels(present, groups, shown, hierarchy, sets_above=sets_above)
     else:
         places, nodes = _sets(table, name, groups, shown)
     wildcard = nodes.labels.index_of(WILDCARD)
@@ -256,20 +266,43 @@ def _joined_sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple
 
 
 def _common_labels(
-    values: pl.Series, groups: Groups, shown: Flags, hierarchy: Hierarchy
+    values: pl.Series, groups: Groups, shown: Flags, hierarchy: Hierarchy, *, sets_above: bool
 ) -> tuple[Ints, Nodes]:
     """The place of the lowest label of the hierarchy that all of a group have, 0 where it shows none."""
     texts = pl.repeat(None, len(groups), dtype=pl.String, eager=True)
-    open_ = shown.copy()
-    for level in range(hierarchy.height):
-        codes = hierarchy.codes(values, level)
+    open_, rows = shown.copy(), hierarchy.codes(values, 0)
+    for level in range(hierarchy.height - sets_above):
+        codes = np.where(rows >= 0, hierarchy.leaf_codes(level)[rows], MISSING)
         low = groups.lowest(codes, codes >= 0)
         here = open_ & (low == groups.highest(codes, codes >= 0))
         labels = hierarchy.labels(level).gather(np.where(here, low, 0))
         texts = texts.zip_with(pl.Series(~here), labels)
         open_ &= ~here
     nodes = hierarchy.nodes()
-    return np.maximum(nodes.codes(texts).astype(np.int64), 0), nodes
+    places = np.maximum(nodes.codes(texts).astype(np.int64), 0)
+    if not sets_above:
+        return places, nodes
+    return _labels_and_sets(nodes, places, rows.astype(np.int64), groups, (shown, open_))
+
+
+def _labels_and_sets(
+    nodes: Nodes, places: Ints, codes: Ints, groups: Groups, shown: tuple[Flags, Flags]
+) -> tuple[Ints, Nodes]:
+    """The labels that groups show and, for the groups of the second flags, the sets of leaves that occur."""
+    used = np.unique(places[shown[0] & ~shown[1]])
+    of_label, within = _laid_out(nodes.sizes[used])
+    set_of_group, of_set, members = _occurring(codes, len(nodes.leaves), groups, shown[1])
+    sets = _set_labels(of_set, members, nodes.leaves)
+    listed = pl.concat([nodes.labels.gather(used), sets, pl.Series("labels", [WILDCARD])])
+    labels = listed.unique(maintain_order=True)  # a set of all leaves is the wildcard
+    made = Nodes.of_pairs(
+        nodes.leaves,
+        labels,
+        match_leaves(listed, labels)[np.concatenate([of_label, of_set + len(used)])],
+        np.concatenate([nodes.members[nodes.starts[used][of_label] + within], members.astype(np.int32)]),
+    )
+    found = np.where(shown[1], set_of_group + len(used), np.searchsorted(used, places))
+    return match_leaves(listed, labels)[np.minimum(found, len(listed) - 1)].astype(np.int64), made
 
 
 def _sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, Nodes]:

@@ -34,8 +34,10 @@ _MOST_LEVELS = 5
 _LEAST_MIDDLE = 0.1
 #: Years beyond which dates climb to decades too.
 _MANY_YEARS = 20
-#: Codes of capitals and digits: E11.9.
-_LETTERED = r"^[A-Z][A-Z.\-/]*[0-9][0-9A-Z.\-/]*$"
+#: Codes of digits: 02139, 02139-1014; of capitals and digits: E11.9, SW1A 1AA; and a name with a number: G15.
+_DIGITS = r"^[0-9]+([.\-/ ][0-9]+)*$"
+_LETTERED = r"^[A-Z][A-Z.\-/ ]*[0-9][0-9A-Z.\-/ ]*$"
+_NUMBERED = r"^([A-Z]+[ .\-]?)[1-9][0-9]*$"
 #: The least length and number of codes that are taken to be grouped by their beginnings.
 _LEAST_CODE_LENGTH, _LEAST_CODES = 3, 10
 
@@ -62,10 +64,7 @@ def propose(column: Column, values: pl.Series) -> Hierarchy:
     if column.kind is Kind.ORDINAL:
         order = [value for value in column.order if value not in column.missing_codes]
         return from_order(present, order=order, labels=column.labels)
-    if (length := _code_length(present)) is not None:
-        step = math.ceil(length / _MOST_LEVELS)
-        return from_prefix(present, lengths=range(length - step, 0, -step))
-    return from_frequencies(present, labels=column.labels)
+    return from_codes(present) or from_frequencies(present, labels=column.labels)
 
 
 def present_values(column: Column, values: pl.Series) -> pl.Series:
@@ -253,20 +252,37 @@ def _from_calendar(values: pl.Series) -> Hierarchy:
     return from_dates(dates, levels=levels)
 
 
-def _code_length(values: pl.Series) -> int | None:
-    """The greatest length of codes that share their beginnings; None where values are something else.
+def from_codes(values: Values, *, name: str = "") -> Hierarchy | None:
+    """Build levels of ever shorter beginnings of codes; None where the values are something else.
 
-    Codes are of digits, all of one length (postcodes), or of capitals and digits (diagnoses).
+    Codes are of digits, all of one length (postcodes), or of capitals and digits (diagnoses); ten of them or
+    more, some of which begin alike. Names with a number, as G3 to G15, are none: G10 is no kind of G1.
     """
     texts = distinct_texts(values)
-    lengths = texts.str.len_chars()
-    alike = lengths.n_unique() == 1 and texts.str.contains(r"^[0-9]+$").all()
-    if len(texts) < _LEAST_CODES or not (alike or texts.str.contains(_LETTERED).all()):
+    alike = texts.str.len_chars().n_unique() == 1
+    codes = texts.str.contains(_LETTERED).all() or (alike and texts.str.contains(_DIGITS).all())
+    names = texts.str.extract(_NUMBERED)
+    numbered = not alike and not names.has_nulls() and names.n_unique() == 1
+    if len(texts) < _LEAST_CODES or not codes or numbered:
         return None
-    length = int(lengths.max())  # type: ignore[arg-type]
+    lengths = _telling_lengths(texts)
+    return from_prefix(values, lengths=lengths, name=name) if lengths else None
+
+
+def _telling_lengths(texts: pl.Series) -> Sequence[int]:
+    """The lengths of the beginnings to keep, longest first; none where codes do not share their beginnings.
+
+    Of long codes they are some of those at which codes part: 02139-1014 has 02139-101*, and no 02139-*.
+    """
+    length = int(texts.str.len_chars().max())  # type: ignore[arg-type]
     if length < _LEAST_CODE_LENGTH or texts.str.head(length // 2).n_unique() == len(texts):
-        return None
-    return length
+        return ()
+    if length <= _MOST_LEVELS:
+        return range(length - 1, 0, -1)
+    amounts = [texts.str.head(n).n_unique() for n in range(1, length + 1)]
+    parting = [n for n in range(length - 1, 0, -1) if 1 < amounts[n - 1] < amounts[n]]
+    spread = np.linspace(0, len(parting) - 1, min(_MOST_LEVELS, len(parting)))
+    return [parting[round(place)] for place in spread]
 
 
 # Categories --------------------------------------------------------------------------------------------

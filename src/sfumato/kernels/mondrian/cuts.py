@@ -26,6 +26,7 @@ class Keys(NamedTuple):
     n_codes: Ints  # [columns] code 0 among them
     n_levels: Ints  # [columns] 0: the column is ordered
     importance: Floats  # [columns] what its width counts
+    natural: Flags  # [columns] whether the labels of a nominal column are numbered in an order to keep
 
 
 class Work(NamedTuple):
@@ -163,7 +164,7 @@ def _place_cut(
             work.cut_keys[i] = keys.codes[i, column] > 0
         lighter, threshold, ties = min(work.holes[column], size - work.holes[column]), 1, 0
     elif keys.n_levels[column] > 0:
-        lighter, threshold, ties = _deal_out(keys, work, part, column), 1, 0
+        lighter, threshold, ties = _part_labels(keys, work, part, column, rules.k), 1, 0
     else:
         picked = work.moved_rows[:size]
         for i in range(size):
@@ -237,19 +238,40 @@ def number_labels(keys: Keys, work: Work, part: tuple[int, int], column: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _deal_out(keys: Keys, work: Work, part: tuple[int, int], column: int) -> int:
-    """Deal the labels out to two sides, the most frequent first; how many the lighter side has."""
+def _part_labels(keys: Keys, work: Work, part: tuple[int, int], column: int, k: int) -> int:
+    """Part the labels into two runs of their natural order, the most equal; how many the lighter side has.
+
+    Where there is none, or no run leaves k on both sides, they are dealt out, the most frequent first.
+    """
     start, end = part
     n_labels = number_labels(keys, work, part, column)
-    amounts = np.zeros(n_labels, dtype=np.int64)
+    amounts, in_order = np.zeros(n_labels, dtype=np.int64), np.arange(n_labels)
     for i in range(start, end):
         amounts[work.cut_keys[i]] += 1
-    most = keys.n_codes[column] + 1
-    rarity, by_amount = np.empty(n_labels, dtype=np.int64), np.arange(n_labels)
+    sort_places(in_order, n_labels, work.found)
+    lighter, last, below = 0, 0, 0
     for place in range(n_labels):
-        rarity[place] = (end - start - amounts[place]) * most + work.found[place]
-    sort_places(by_amount, n_labels, rarity)
+        below += amounts[in_order[place]]
+        if min(below, end - start - below) > lighter:
+            lighter, last = min(below, end - start - below), place
     sides = np.zeros(n_labels, dtype=np.int32)
+    if lighter >= k and keys.natural[column]:
+        sides[in_order[last + 1 :]] = 1
+    else:
+        lighter = _deal_out(amounts, in_order, sides)
+    for i in range(start, end):
+        work.cut_keys[i] = sides[work.cut_keys[i]]
+    return lighter
+
+
+@njit(cache=True, nogil=True)
+def _deal_out(amounts: Ints, in_order: Ints, sides: Codes) -> int:
+    """Deal labels out to two sides, the most frequent first; how many the lighter side has."""
+    n_labels = len(amounts)
+    by_amount, rarity = np.arange(n_labels), np.empty(n_labels, dtype=np.int64)
+    for place in range(n_labels):
+        rarity[in_order[place]] = place - amounts[in_order[place]] * n_labels
+    sort_places(by_amount, n_labels, rarity)
     left = right = 0
     for label in by_amount:
         if left <= right:
@@ -257,8 +279,6 @@ def _deal_out(keys: Keys, work: Work, part: tuple[int, int], column: int) -> int
         else:
             right += amounts[label]
             sides[label] = 1
-    for i in range(start, end):
-        work.cut_keys[i] = sides[work.cut_keys[i]]
     return min(left, right)
 
 

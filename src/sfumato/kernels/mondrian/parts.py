@@ -41,10 +41,11 @@ def partition(
     r"""Cut records into parts of at least k, by the widest column first.
 
     A part is cut by the column of greatest width that can be: an ordered one where the two sides are most
-    equal in number (of two such places the lower), a nominal one into two sets of the labels below the
-    lowest common one, dealt out from the most frequent down to the side that has fewer. A column in which
-    some of a part are missing and others not has width 1, and missing is cut from present first. Ties between
-    columns go to the first. A cut must leave at least k records on both sides.
+    equal in number (of two such places the lower), a nominal one so between the labels below the lowest
+    common one, if they are in a natural order; if not, or if no such place leaves k on both sides, these are
+    dealt out from the most frequent down to the side that has fewer. A column in which some of a part are
+    missing and others not has width 1, and missing is cut from present first. Ties between columns go to the
+    first. A cut must leave at least k records on both sides.
 
     Parameters
     ----------
