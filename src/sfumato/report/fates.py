@@ -119,15 +119,20 @@ def more_than_fate(column: Column) -> bool:
     return bool(column["became"] != f"{column['column']} {column['outcome']}")
 
 
-def loss_sentence(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
-    """What was lost, in one sentence: the columns by what happened to them."""
-    parts = []
+def happened(heading: str, column: Column) -> str:
+    """What happened to a column, in a line that stands alone."""
+    return f"{heading}: {column['became']}" if more_than_fate(column) else heading
+
+
+def loss_sentences(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
+    """What was lost, in a sentence for each thing that happened to columns."""
+    parts = ["What was lost."]
     for heading, own in by_fate(columns, steps).items():
         is_told = len(own) <= _MOST_NAMED and any(map(more_than_fate, own))
         names = [each["column"] for each in own]
         said = "; ".join(each["became"] for each in own) if is_told else named_or_counted(names)
-        parts.append(f"{heading[:1].lower()}{heading[1:]} ({said})")
-    return f"What was lost: {', '.join(parts)}."
+        parts.append(f"{heading}: {said}.")
+    return " ".join(parts)
 
 
 def intruder_sentence(

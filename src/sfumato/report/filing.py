@@ -346,7 +346,7 @@ def data_card(about: About, told: Mapping[str, Any]) -> str:
     said = {name: stated(getattr(about, name)) for name in CARD}
     said["terms"] = f"{_NOBODY} Beside that: {said['terms']}"
     columns = [
-        f"| {_cell(each['column'])} | {each['kind']} | {heading} | {_more(each)} |"
+        f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
         for heading, own in fates.by_fate(told["roles"], told["steps"]).items()
         for each in own
     ]
@@ -360,8 +360,8 @@ def data_card(about: About, told: Mapping[str, Any]) -> str:
             *(line for name, title in CARD.items() for line in (f"## {title}", "", said[name], "")),
             "## Columns",
             "",
-            "| column | kind | what happened | what became of it |",
-            "|---|---|---|---|",
+            "| column | kind | what happened |",
+            "|---|---|---|",
             *columns,
             "",
             "What to correct for in an analysis stands in `change-note.md`.",
@@ -374,11 +374,6 @@ def stated(said: str | tuple[str, ...]) -> str:
     """What was said, or that nothing was."""
     text = said if isinstance(said, str) else "; ".join(said)
     return text.strip() or NOT_STATED
-
-
-def _more(column: Mapping[str, Any]) -> str:
-    """What became of a column beside what the heading says, for a cell of a table."""
-    return _cell(column["became"]) if fates.more_than_fate(column) else ""
 
 
 def _cell(text: str) -> str:

@@ -199,7 +199,7 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "source": _source(part),
         "records": {"original": len(part.original), "released": len(part.release.first)},
         **_shape(part),
-        "roles": _roles(part, {each.column: each.sentence() for each in part.lost}),
+        "roles": _with_shares(_roles(part, {each.column: each.sentence() for each in part.lost}), part),
         "scenarios": _scenarios(found, profile),
         "steps": [_step(each, part, parameters=True) for each in part.release.provenance],
         "requirements": [_requirement(each, profile) for each in part.judgements],
@@ -402,6 +402,12 @@ def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
         }
         for column in part.original.schema.columns
     ]
+
+
+def _with_shares(roles: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+    """The same with the shares of the cells that met with what, which is for the owner."""
+    found = {each.column: {"shares": each.shares, "span": each.span} for each in part.lost}
+    return [{**each, **found[each["column"]]} for each in roles]
 
 
 def _decided_by(basis: str) -> str:

@@ -58,7 +58,8 @@ class PublicSizes:
     where there are fewer. ``mean_change`` is told where that mean is. ``width`` is that of the typical range
     as the release shows it, None where that has an open end: ended where the original ends, it would tell
     the largest or smallest value. ``of`` is its spread, where ten people lie beyond each end of it. Groups
-    (``size``, ``of``) and ``vanished`` are counted in values that ten people have, or that are declared;
+    (``size``, ``of``) are counted without rare values, if these are fewer than ten: those that fewer than
+    ten people have, and that are not declared. Of categories that ``vanished`` no rare one is counted;
     ``rarer`` ones vanished too where at least ten people had those. Of a column that was left out, emptied
     or made anew ``is_mean`` is whether the mean distance from the middle hides each.
     """
@@ -123,6 +124,21 @@ class Loss:
         is_open = self.width is not None and self.public_sizes.width is None
         return not is_open and (self.moved is None or self.public_sizes.is_mean)
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """Which share of the cells met with what, for the owner: the rest is as it was."""
+        whole = {"left out": "suppressed", "emptied": "suppressed", "made anew": "made anew"}
+        if self.fate in whole:
+            return {whole[self.fate]: 1.0}
+        found = {name: getattr(self, name) for name in ("coarser", "changed", "suppressed")}
+        return {name: min(share, 1.0) for name, share in found.items() if share}
+
+    @property
+    def span(self) -> float | None:
+        """Which part of the column a typical range or group stands for; None where there is none."""
+        typical = self.size if self.width is None else self.width
+        return min(typical / self.of, 1.0) if typical and self.of else None
+
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
         said = asdict(self)
@@ -176,10 +192,11 @@ class Loss:
             "as before" if change is None or abs(change) < _MOVED else _shift(change, _large_percent)
             for change in (self.mean_change, self.total_change)
         )
+        by = "" if self.width is None else "by middles "
         if mean == total != "as before":
-            yield f"its mean and total are {mean}"
+            yield f"{by}its mean and total are {mean}"
         elif mean != total:
-            yield f"its mean is {mean}, its total {total}"
+            yield f"{by}its mean is {mean}, its total {total}"
 
     def _in_ranges(self, *, public: bool) -> str:
         sizes, percent = self.public_sizes, _coarse_percent if public else _percent
@@ -428,7 +445,8 @@ def _with_groups(loss: Loss, pair: _Column) -> Loss:
     assert codes is not None
     used, known = codes[pair.coarse], known_of(pair.original, pair.name)
     leaves = pair.tables.released.nodes[pair.name].leaves
-    common = ~leaves.is_in(list(known.few) if known else []).to_numpy() & ~np.isnan(sets.places)
+    rare = leaves.is_in(list(known.few) if known else []).to_numpy()
+    common = ~np.isnan(sets.places) & (~rare | (np.count_nonzero(rare) >= ENOUGH))
     sizes = np.bincount(sets.owners, weights=common[sets.leaves], minlength=len(sets.sizes))
     size = float(np.median(sizes[used]))
     public = replace(

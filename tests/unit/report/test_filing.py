@@ -23,7 +23,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.carry_out import carry_out
-from sfumato.report.fates import by_fate, centres_of, loss_sentence
+from sfumato.report.fates import by_fate, centres_of, loss_sentences
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
 from sfumato.report.outcome import _roles, _step
 from sfumato.report.page import page_of_evidence
@@ -379,7 +379,7 @@ def test_a_column_stands_under_what_happened_to_it(method, column, heading):
     found = by_fate(roles, steps)
     assert column in [each["column"] for each in found[heading]]
     assert sum(map(len, found.values())) == 2
-    assert column in loss_sentence(roles, steps)
+    assert column in loss_sentences(roles, steps)
 
 
 @pytest.mark.parametrize(
@@ -450,8 +450,8 @@ def test_the_data_card_says_what_is_missing():
     assert "## Who receives it\n\na; b\n" in card
     assert "## Legal basis\n\nnot stated\n" in card
     assert "Nobody may try to find out whom a record is about" in card
-    assert "| age | continuous | Shown as ranges | age within 5 |" in card
-    assert "| name | nominal | Left out |  |" in card
+    assert "| age | continuous | Shown as ranges: age within 5 |" in card
+    assert "| name | nominal | Left out |\n" in card
 
 
 def test_what_the_owner_says_goes_through_the_plan_and_back():

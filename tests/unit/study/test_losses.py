@@ -266,8 +266,36 @@ def test_groups_are_held_against_all_values():
     found = losses(original, release)[0]
     assert found.of == 20
     assert found.sentence() == "100 % of plz became groups of 18 of 20 values: nearly nothing left"
-    assert found.public_sizes.size is None  # three people have each
-    assert found.public_sentence() == "over 95 % of plz became groups"
+    assert found.public_sentence() == "over 95 % of plz became groups of 18 of 20 values: nearly nothing left"
+
+
+def grouped(original, *groups):
+    """The losses of a release of the first column in these groups of its values, each a text of letters."""
+    name, leaves = original.names[0], sorted("".join(groups))
+    labels = ["{" + "|".join(each) + "}" for each in groups]
+    pairs = [(place, leaves.index(leaf)) for place, each in enumerate(groups) for leaf in each]
+    nodes = Nodes.of_pairs(
+        pl.Series("leaves", leaves), pl.Series("labels", labels),
+        *(np.array(each, dtype=np.int32) for each in zip(*pairs, strict=True)),
+    )  # fmt: skip
+    owner = {leaf: label for label, each in zip(labels, groups, strict=True) for leaf in each}
+    shown = pl.Series(name, [owner[each] for each in original.frame[name]]).cast(nodes.dtype)
+    tables = Release.of(original.with_nodes(name, shown, nodes)).tables
+    return losses(original, replace(Release.unchanged(original), tables=tables))[0]
+
+
+def test_a_group_of_everything_leaves_nothing():
+    found = grouped(table_of(town=(Kind.NOMINAL, list("abcd") * 10)), "abcd")
+    assert found.sentence() == "100 % of town became groups of 4 of 4 values: nothing left"
+
+
+def test_rare_values_of_groups_are_not_counted_in_public():
+    """With or without e, which one person has, the public sentence is the same."""
+    values = list("abcd") * 20
+    without = grouped(table_of(town=(Kind.NOMINAL, values)), "ab", "cd").public_sentence()
+    found = grouped(table_of(town=(Kind.NOMINAL, [*values, "e"])), "abe", "cd")
+    assert found.sentence() == "100 % of town became groups of 3 of 5 values"
+    assert found.public_sentence() == without == "over 95 % of town became groups of 2 of 4 values"
 
 
 @pytest.mark.parametrize(
@@ -275,19 +303,7 @@ def test_groups_are_held_against_all_values():
 )
 def test_groups_of_an_ordered_column_keep_its_order_or_not(groups, words):
     schema = Schema((Column("grade", Kind.ORDINAL, Role.KEY, order=("d", "c", "b", "a")),))
-    original = Table(pl.DataFrame({"grade": list("abcd") * 10}), schema)
-    labels = ["{" + "|".join(each) + "}" for each in groups]
-    pairs = [(place, "abcd".index(leaf)) for place, each in enumerate(groups) for leaf in each]
-    nodes = Nodes.of_pairs(
-        pl.Series("leaves", list("abcd")), pl.Series("labels", labels),
-        *(np.array(each, dtype=np.int32) for each in zip(*pairs, strict=True)),
-    )  # fmt: skip
-    owner = {leaf: label for label, each in zip(labels, groups, strict=True) for leaf in each}
-    shown = pl.Series("grade", [owner[each] for each in list("abcd") * 10]).cast(nodes.dtype)
-    release = replace(
-        Release.unchanged(original), tables=Release.of(original.with_nodes("grade", shown, nodes)).tables
-    )
-    found = losses(original, release)[0]
+    found = grouped(Table(pl.DataFrame({"grade": list("abcd") * 10}), schema), *groups)
     assert found.sentence() == f"100 % of grade became groups of 2 of 4 values{words}"
     assert found.vanished is None
     assert found.public_sentence() == f"over 95 % of grade became groups of 2 of 4 values{words}"
