@@ -406,7 +406,7 @@ def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def _with_shares(roles: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
     """The same with the shares of the cells that met with what, which is for the owner."""
-    found = {each.column: {"shares": each.shares, "span": each.span} for each in part.lost}
+    found = {each.column: {"shares": each.shares, "spans": each.spans} for each in part.lost}
     return [{**each, **found[each["column"]]} for each in roles]
 
 

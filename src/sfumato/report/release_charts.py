@@ -68,7 +68,7 @@ def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     rows = [
         {
             "label": name, "part": said, "share": share, "place": place, "said": f"{share:.0%}",
-            "span": found[name]["span"] or 0.5 if part == "coarser" else 1.0, "words": found[name]["became"],
+            "span": found[name]["spans"].get(part, 1.0), "words": found[name]["became"],
         }
         for name in names
         for place, (part, (said, _)) in enumerate(_PARTS.items())
@@ -86,8 +86,8 @@ def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     }
     return chart(
         "Each bar is a column: which share of its cells became ranges or groups (the darker, the more of the "
-        "column each stands for), hold another value, were made anew, or say nothing. What lies beyond its "
-        "end is as it was.",
+        "column each stands for), hold another value (the darker, the farther from the own), were made anew, "
+        "or say nothing. What lies beyond its end is as it was.",
         layer("bar", encoding, height={"band": 0.7}),
         rows=rows,
         height=_LINE * len(names) + 30,

@@ -57,9 +57,9 @@ class PublicSizes:
     mean of the changes where it hides each (``is_mean``), else the median over people, of at least ten; None
     where there are fewer. ``mean_change`` is told where that mean is. ``width`` is that of the typical range
     as the release shows it, None where that has an open end: ended where the original ends, it would tell
-    the largest or smallest value. ``of`` is its spread, where ten people lie beyond each end of it. Groups
-    (``size``, ``of``) are counted without rare values, if these are fewer than ten: those that fewer than
-    ten people have, and that are not declared. Of categories that ``vanished`` no rare one is counted;
+    the largest or smallest value. ``of`` is the spread of the column, where ten people lie beyond each end
+    of it. Groups (``size``, ``of``) are counted without rare values, those that fewer than ten people have
+    and nothing declares, if these are fewer than ten. Of categories that ``vanished`` no rare one is counted;
     ``rarer`` ones vanished too where at least ten people had those. Of a column that was left out, emptied
     or made anew ``is_mean`` is whether the mean distance from the middle hides each.
     """
@@ -82,8 +82,8 @@ class Loss:
     Of the cells that have a value in the original, ``suppressed`` say nothing in the release, ``coarser``
     stand for several values (ranges of the typical ``width``, groups of the typical ``size``) and ``changed``
     hold another value, ``moved`` away from the original on average. ``unit`` is that of width and moved:
-    days for dates, nothing for numbers. ``of`` is what a width or size is held against: where nine of ten
-    values lie, or how many values there are. ``in_order`` is whether groups of an ordered column are of
+    days for dates, nothing for numbers. ``of`` is what they are held against: where nine of ten values lie,
+    or, of groups, how many values there are. ``in_order`` is whether groups of an ordered column are of
     neighbours. ``mean_change`` and ``total_change`` are shares of the original's, middles standing for
     ranges. All this is for the owner; ``public_sizes`` is for everybody.
     """
@@ -134,10 +134,10 @@ class Loss:
         return {name: min(share, 1.0) for name, share in found.items() if share}
 
     @property
-    def span(self) -> float | None:
-        """Which part of the column a typical range or group stands for; None where there is none."""
-        typical = self.size if self.width is None else self.width
-        return min(typical / self.of, 1.0) if typical and self.of else None
+    def spans(self) -> dict[str, float]:
+        """Which part of the column a typical range or group stands for, and values moved by; at most all."""
+        sized = {"coarser": self.size if self.width is None else self.width, "changed": self.moved}
+        return {name: min(size / self.of, 1.0) for name, size in sized.items() if size and self.of}
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
@@ -204,7 +204,7 @@ class Loss:
         share = "" if self.coarser + self.suppressed > _WHOLE else f" for {percent(self.coarser)}"
         if width is None:
             return f"{self.column} in wide ranges{share}"
-        part = f" ({percent(width / of)} of its spread)" if of and width < of else ""
+        part = _of_spread(width, of, percent)
         return f"{self.column} within {self._amount(width)}{part}{share}{self._left(width, of)}"
 
     def _in_groups(self, *, public: bool) -> str:
@@ -224,13 +224,17 @@ class Loss:
     def _changed(self, *, public: bool) -> str:
         sizes, name = self.public_sizes, self.column
         if not public:
-            by = f", by {self._amount(self.moved)} on average" if self.moved else ""
-            return f"{_percent(self.changed)} of {name} changed{by}"
+            said = f"{_percent(self.changed)} of {name} changed"
+            part = _of_spread(self.moved, self.of, _percent)
+            return f"{said}, by {self._amount(self.moved)} on average{part}" if self.moved else said
         if sizes.changed_cells < ENOUGH:
             return f"fewer than {ENOUGH} values of {name} changed"
-        by = f"by about {self._amount(sizes.move, digits=1)}" if sizes.move else ""
-        how = (f", {by} on average" if sizes.is_mean else f", typically {by}") if by else ""
-        return f"{_coarse_percent(self.changed)} of {name} changed{how}"
+        said = f"{_coarse_percent(self.changed)} of {name} changed"
+        if not sizes.move:
+            return said
+        by = f"by about {self._amount(sizes.move, digits=1)}"
+        part = _of_spread(sizes.move, sizes.of, _coarse_percent)
+        return f"{said}, {by} on average{part}" if sizes.is_mean else f"{said}, typically {by}{part}"
 
     def _amount(self, value: float, *, digits: int = 2) -> str:
         if not self.unit:
@@ -407,35 +411,44 @@ def _counted(name: str, role: str, pair: _Column) -> Loss:
 
 def _with_sizes(loss: Loss, pair: _Column) -> Loss:
     """How wide ranges are, how large groups, how far values moved: typical ones, in the column's unit."""
+    if pair.coarse.any() and not pair.is_number and pair.after.sets is not None:
+        return _with_groups(loss, pair)
+    if pair.coarse.any() or pair.is_number:
+        loss = _with_spread(loss, pair)
     if pair.coarse.any():
-        is_grouped = not pair.is_number and pair.after.sets is not None
-        loss = (_with_groups if is_grouped else _with_ranges)(loss, pair)
-    if not (pair.is_number and loss.changed):
+        loss = _with_ranges(loss, pair)
+    return _with_moves(loss, pair) if pair.is_number and loss.changed else loss
+
+
+def _with_spread(loss: Loss, pair: _Column) -> Loss:
+    """Where nine of ten values of the original lie; public if ten people are beyond each end."""
+    known = ~pair.whole.missing
+    values, persons = pair.whole.middles[known], pair.persons[known]
+    if not len(values) or not np.isfinite(values).all():
         return loss
+    low, high = map(float, np.percentile(values, _MOST))
+    spread = (high - low) * pair.days or None
+    beyond = min(len(np.unique(persons[values <= low])), len(np.unique(persons[values >= high])))
+    public = replace(loss.public_sizes, of=spread if beyond >= ENOUGH else None)
+    return replace(loss, of=spread, public_sizes=public)
+
+
+def _with_ranges(loss: Loss, pair: _Column) -> Loss:
+    """The typical width of ranges."""
+    after, ended = pair.after, pair.after.closed()
+    width = float(np.median((ended.highs - ended.lows)[pair.coarse])) * pair.days
+    shown = float(np.median((after.highs - after.lows)[pair.coarse])) * pair.days
+    public = replace(loss.public_sizes, width=shown if np.isfinite(shown) else None)
+    return replace(loss, width=width, public_sizes=public)
+
+
+def _with_moves(loss: Loss, pair: _Column) -> Loss:
+    """How far values moved that are others now."""
     changed = ~np.isnan(pair.moves)
     far = np.abs(pair.moves[changed])
     move, is_mean = _public_move(far, pair.persons[pair.tables.rows][changed])
     public = replace(loss.public_sizes, move=move, is_mean=is_mean)
     return replace(loss, moved=float(np.mean(far)) if len(far) else None, public_sizes=public)
-
-
-def _with_ranges(loss: Loss, pair: _Column) -> Loss:
-    """The typical width of ranges, and the spread of the column that it is held against."""
-    after, coarse, known = pair.after, pair.coarse, ~pair.whole.missing
-    ended = after.closed()
-    width = float(np.median((ended.highs - ended.lows)[coarse])) * pair.days
-    shown = float(np.median((after.highs - after.lows)[coarse])) * pair.days
-    values, persons = pair.whole.middles[known], pair.persons[known]
-    is_known = len(values) and np.isfinite(values).all()
-    low, high = map(float, np.percentile(values, _MOST)) if is_known else (0.0, 0.0)
-    spread = (high - low) * pair.days or None
-    beyond = min(len(np.unique(persons[values <= low])), len(np.unique(persons[values >= high])))
-    public = replace(
-        loss.public_sizes,
-        width=shown if np.isfinite(shown) else None,
-        of=spread if beyond >= ENOUGH else None,
-    )
-    return replace(loss, width=width, of=spread, public_sizes=public)
 
 
 def _with_groups(loss: Loss, pair: _Column) -> Loss:
@@ -608,6 +621,11 @@ def _gone(
         yield f"gone {verb} {vanished.categories} of {of} ({percent(vanished.share)} of the records){also}"
     elif rarer:
         yield "gone are categories that few people have"
+
+
+def _of_spread(size: float | None, of: float | None, percent: Percent) -> str:
+    """A size against the spread of its column, where it is less than that."""
+    return f" ({percent(size / of)} of its spread)" if size and of and size < of else ""
 
 
 def _shift(share: float, percent: Percent) -> str:

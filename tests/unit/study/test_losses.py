@@ -1,5 +1,6 @@
 """What was lost by column: worked-out shares and sizes, and the words for them."""
 
+import json
 from dataclasses import replace
 from datetime import date
 
@@ -36,8 +37,8 @@ def test_numbers_that_moved():
     found = lost(original, pay=[10.0, 24.0, 36.0, None])
     assert found["pay"].changed == pytest.approx(2 / 3)
     assert found["pay"].moved == pytest.approx(5)
-    assert (
-        found["pay"].sentence() == "67 % of pay changed, by 5 on average; its mean and total are 17 % higher"
+    assert found["pay"].sentence() == (
+        "67 % of pay changed, by 5 on average (28 % of its spread); its mean and total are 17 % higher"
     )
     assert found["age"].fate == "untouched"
 
@@ -367,3 +368,32 @@ def test_what_vanished_is_what_a_plain_loop_finds(values, other, keep):
     rare = sum(there.count(value) for value in gone - many)
     assert found.public_sizes.rarer == (rare >= 10 and found.fate != "emptied")
     assert not any(f" {value} " in found.public_sentence() for value in "abcdef")
+
+
+NUMBERS = st.one_of(
+    st.none(), st.sampled_from([0.0, 1.0, -1e200, 1e200, 5e-324]), st.integers(-5, 5).map(float)
+)
+
+
+@given(
+    st.lists(
+        st.tuples(NUMBERS, NUMBERS, st.sampled_from([None, "a", "b"]), st.sampled_from([None, "a", "c"])),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_every_loss_has_words_and_shares_whatever_the_cells(cells):
+    """One record, constants, ties, missing values, the largest and smallest numbers there are."""
+    x, y, u, v = zip(*cells, strict=True)
+    numbers, texts = pl.Float64, pl.String
+    original = table_of(
+        x=(Kind.CONTINUOUS, pl.Series(x, dtype=numbers)), u=(Kind.NOMINAL, pl.Series(u, dtype=texts))
+    )
+    for loss in lost(original, x=pl.Series(y, dtype=numbers), u=pl.Series(v, dtype=texts)).values():
+        assert all(0 < each <= 1 for each in (*loss.shares.values(), *loss.spans.values()))
+        assert loss.column in loss.sentence()
+        assert loss.column in loss.public_sentence()
+        for word in (loss.sentence(), loss.public_sentence()):
+            assert "nan" not in word
+            assert "inf" not in word
+        json.dumps(loss.to_dict(), allow_nan=False)
