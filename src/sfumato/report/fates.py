@@ -6,39 +6,66 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.core.release import Provenance
 from sfumato.data.scenario import Scenario
-from sfumato.data.schema import Role
+from sfumato.data.schema import Role, Schema
+from sfumato.methods._centres import centre_for
 from sfumato.study.losses import named
 
 Column = Mapping[str, Any]
 
 CHANGED, MENDED, WEIGHTS = "Changed in several ways", "Mended", "Weights smoothed"
 RENAMED, AS_THEY_WERE, LEFT_OUT = "Replaced by pseudonyms", "As they were", "Left out"
-_DRAWN = "Drawn anew"
-#: The headings of what `Loss.outcome` says, in the order in which they are told.
+EMPTIED, _DRAWN, _BY_CHANCE = "Emptied", "Drawn anew", "Changed to other categories by chance"
+_NOISE, _EXCHANGED, _ROUNDED = "Noise added", "Exchanged between records", "Rounded, or cut at the ends"
+_NOISY_MEAN = "Replaced by means of records alike, with noise"
+_RANGES, _GROUPS, _SUPPRESSED = "Shown as ranges", "Shown as groups of values", "Some cells suppressed"
+#: The headings of what `Loss.outcome` says.
 _HEADINGS = {
-    "ranges": "Shown as ranges",
-    "groups": "Shown as groups of values",
-    "made anew": _DRAWN,
-    "suppressed": "Some cells suppressed",
-    "renamed": RENAMED,
-    "untouched": AS_THEY_WERE,
-    "left out": LEFT_OUT,
+    "ranges": _RANGES, "groups": _GROUPS, "made anew": _DRAWN, "suppressed": _SUPPRESSED, "emptied": EMPTIED,
+    "renamed": RENAMED, "untouched": AS_THEY_WERE, "left out": LEFT_OUT,
+}  # fmt: skip
+#: The headings of values that changed: by what stands for records alike, by the method, or by its family.
+_BY_CENTRE = {
+    "mean": "Replaced by the mean of records alike",
+    "median": "Replaced by the median of records alike",
+    "mode": "Replaced by the most frequent value of records alike",
 }
-#: The headings of values that changed, by the family of the method that changed them.
+_BY_METHOD = {
+    "pram": _BY_CHANCE, "private-response": _BY_CHANCE, "private-microaggregation": _NOISY_MEAN,
+}  # fmt: skip
 _BY_FAMILY = {
-    "noise": "Noise added",
-    "differential privacy": "Noise added",
-    "swapping and shuffling": "Exchanged between records, or for other values",
-    "microaggregation": "Replaced by means of records alike",
-    "rounding and coding": "Rounded, or cut at the ends",
-    "drawing anew": _DRAWN,
+    "noise": _NOISE, "differential privacy": _NOISE, "swapping and shuffling": _EXCHANGED,
+    "rounding and coding": _ROUNDED, "drawing anew": _DRAWN,
+}  # fmt: skip
+#: What a value of the release is, under each heading.
+VALUES: Mapping[str, str] = {
+    _BY_CENTRE["mean"]: "Each value is the mean of several people: nobody’s own, unless they share it.",
+    _BY_CENTRE["median"]: "Each value is the middle one of several people: often somebody’s own.",
+    _BY_CENTRE["mode"]: "Each value is the most frequent one of several people: as a rule somebody’s own.",
+    _NOISY_MEAN: "Each value is the mean of several people, moved by chance.",
+    _NOISE: "Each value is the person’s own, moved by chance.",
+    _EXCHANGED: "Each value is somebody’s own, mostly somebody else’s.",
+    _BY_CHANCE: "Each value is the person’s own category, or another one by chance.",
+    _ROUNDED: "Each value is the person’s own, rounded or cut.",
+    _DRAWN: "Each value was drawn, from a model or from the values that were there: somebody may have it.",
+}
+#: What to correct for where the centre of records alike is not their mean, of which methods say it.
+CORRECTIONS: Mapping[str, str] = {
+    _BY_CENTRE["median"]: (
+        "The middle of a small group stands for all of it: medians nearly hold; means, tails and rare values "
+        "do not, variances shrink, and what was grouped together is more alike than it was."
+    ),
+    _BY_CENTRE["mode"]: (
+        "The most frequent value of a small group stands for all of it: frequent values gain, rare ones lose "
+        "or are gone, and what was grouped together is more alike than it was."
+    ),
 }
 #: Headings of which nothing more is to be said of a column.
-ONLY_NAMED = frozenset({RENAMED, AS_THEY_WERE, LEFT_OUT})
+ONLY_NAMED = frozenset({EMPTIED, RENAMED, AS_THEY_WERE, LEFT_OUT})
 _ORDER = (
-    "Shown as ranges", "Shown as groups of values", *dict.fromkeys(_BY_FAMILY.values()), CHANGED, MENDED,
-    WEIGHTS, "Some cells suppressed", RENAMED, AS_THEY_WERE, LEFT_OUT,
+    _RANGES, _GROUPS, *_BY_CENTRE.values(), _NOISY_MEAN, _NOISE, _EXCHANGED, _BY_CHANCE, _ROUNDED, _DRAWN,
+    CHANGED, MENDED, WEIGHTS, _SUPPRESSED, EMPTIED, RENAMED, AS_THEY_WERE, LEFT_OUT,
 )  # fmt: skip
 #: So many columns are named in a sentence; more are counted.
 _MOST_NAMED = 4
@@ -64,20 +91,48 @@ def _heading(column: Column, steps: Sequence[Mapping[str, Any]]) -> str:
     own = steps_on([column], steps)
     if not own:
         return WEIGHTS if column["role"] == Role.WEIGHT else MENDED
-    families = {registry.method(step["method"]).family for step in own}
-    headings = {_BY_FAMILY.get(family, CHANGED) for family in families}
+    headings = {_heading_of(step, column["column"]) for step in own}
     return headings.pop() if len(headings) == 1 else CHANGED
 
 
-def loss_sentence(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
-    """What was lost, in one sentence: the columns by what happened to them."""
-    parts = []
+def _heading_of(step: Mapping[str, Any], column: str) -> str:
+    """What a step makes of the values of a column, as a heading."""
+    if centre := step.get("centres", {}).get(column):
+        return _BY_CENTRE[centre]
+    method = registry.method(step["method"])
+    return _BY_METHOD.get(method.name) or _BY_FAMILY.get(method.family, CHANGED)
+
+
+def centres_of(taken: Provenance, schema: Schema) -> dict[str, str]:
+    """Which centre of records alike a step shows by column: mean, median or mode; empty for other steps."""
+    said = taken.parameters.get("centre", "auto" if taken.parameters.get("show") == "centre" else None)
+    if said is None:
+        return {}
+    wishes = {"default": "auto", **(said if isinstance(said, Mapping) else {"default": said})}
+    there = [schema[name] for name in taken.columns if name in schema]
+    found = {each.name: centre_for(each, wishes.get(each.name, wishes["default"])) for each in there}
+    return {name: centre for name, centre in found.items() if centre}
+
+
+def more_than_fate(column: Column) -> bool:
+    """Whether there is more to say of a column than what happened to all under its heading."""
+    return bool(column["became"] != f"{column['column']} {column['outcome']}")
+
+
+def happened(heading: str, column: Column) -> str:
+    """What happened to a column, in a line that stands alone."""
+    return f"{heading}: {column['became']}" if more_than_fate(column) else heading
+
+
+def loss_sentences(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
+    """What was lost, in a sentence for each thing that happened to columns."""
+    parts = ["What was lost."]
     for heading, own in by_fate(columns, steps).items():
-        is_told = heading not in ONLY_NAMED and len(own) <= _MOST_NAMED
+        is_told = len(own) <= _MOST_NAMED and any(map(more_than_fate, own))
         names = [each["column"] for each in own]
         said = "; ".join(each["became"] for each in own) if is_told else named_or_counted(names)
-        parts.append(f"{heading[:1].lower()}{heading[1:]} ({said})")
-    return f"What was lost: {', '.join(parts)}."
+        parts.append(f"{heading}: {said}.")
+    return " ".join(parts)
 
 
 def intruder_sentence(

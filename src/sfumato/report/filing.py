@@ -54,6 +54,7 @@ _MEANING = {
     fates.RENAMED: "Numbers of people or households: alike for alike, and nothing else.",
     fates.AS_THEY_WERE: "Nothing was done to them.",
     fates.LEFT_OUT: "So that nobody is named or found by them.",
+    fates.EMPTIED: "No cell says anything.",
 }
 #: What happened, and what to correct for, where no step of the recipe says it.
 _WITHOUT_STEP = {
@@ -309,23 +310,25 @@ def _under(
 ) -> Iterator[str]:
     """One heading: its columns, each with its loss, and once what to correct for."""
     yield from (f"## {heading}", "")
+    what, correct = _WITHOUT_STEP.get(heading, (fates.VALUES.get(heading, ""), ""))
     if heading in _MEANING:
-        yield from (f"{', '.join(each['column'] for each in columns)}. {_MEANING[heading]}", "")
-        return
-    what, correct = _WITHOUT_STEP.get(heading, ("", ""))
+        what = f"{', '.join(each['column'] for each in columns)}. {_MEANING[heading]}"
     if what:
         yield from (what, "")
-    for each in columns:
-        yield f"- **{each['column']}**: {each['became']}."
+    is_named = heading in _MEANING
+    own = [each for each in columns if not is_named or fates.more_than_fate(each)]
+    yield from (f"- **{each['column']}**: {each['became']}." for each in own)
     yield from [f"- **To correct for:** {correct}"] if correct else ()
-    yield from (*_corrections(heading, fates.steps_on(columns, steps), said), "")
+    yield from () if is_named else _corrections(heading, fates.steps_on(columns, steps), said)
+    yield from [""] if own else ()
 
 
 def _corrections(heading: str, steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterator[str]:
     """What to correct for, each sentence once in the note; ``said`` is under which heading it stands."""
     titles: dict[str, dict[str, None]] = {}
     for step in steps:
-        titles.setdefault(registry.method(step["method"]).analyst_note, {})[step["title"]] = None
+        note = fates.CORRECTIONS.get(heading) or registry.method(step["method"]).analyst_note
+        titles.setdefault(note, {})[step["title"]] = None
     for note, own in titles.items():
         where = said.setdefault(note, heading)
         words = note if where == heading else f"as under “{where}”."
@@ -343,7 +346,9 @@ def data_card(about: About, told: Mapping[str, Any]) -> str:
     said = {name: stated(getattr(about, name)) for name in CARD}
     said["terms"] = f"{_NOBODY} Beside that: {said['terms']}"
     columns = [
-        f"| {_cell(each['column'])} | {each['kind']} | {_cell(each['became'])} |" for each in told["roles"]
+        f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
+        for heading, own in fates.by_fate(told["roles"], told["steps"]).items()
+        for each in own
     ]
     records = told["records"]["released"]
     return "\n".join(
@@ -355,7 +360,7 @@ def data_card(about: About, told: Mapping[str, Any]) -> str:
             *(line for name, title in CARD.items() for line in (f"## {title}", "", said[name], "")),
             "## Columns",
             "",
-            "| column | kind | what became of it |",
+            "| column | kind | what happened |",
             "|---|---|---|",
             *columns,
             "",

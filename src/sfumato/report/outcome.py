@@ -18,6 +18,7 @@ import numpy as np
 from sfumato.core import registry
 from sfumato.core.budget import Budget
 from sfumato.core.measure import Measure, Score
+from sfumato.core.release import Provenance
 from sfumato.core.run import Run
 from sfumato.data.dominance import hides_each
 from sfumato.data.persons import persons_of
@@ -33,6 +34,7 @@ from sfumato.report.content import about_people, pictured_tables, public_loss, s
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
+from sfumato.report.fates import centres_of
 from sfumato.report.measured import Measured, is_number, measured
 from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
@@ -44,6 +46,8 @@ from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
 _MOST_DRAWN = 24
+#: What happened to columns that are drawn: all that are there and not as they were.
+_DRAWN = frozenset({"changed", "emptied", "made anew"})
 #: What an interval says that holds everything.
 _NOT_KNOWN = "not known"
 #: The status of a number that would tell somebody's value.
@@ -148,7 +152,11 @@ class Told:
         if spent := sum((found.part.budget for found in self.tables.values()), Budget()):
             whole["budget"] = self._coverage.statement(spent)
         whole["steps"] = [
-            {**each, "columns": [f"{name}.{column}" for column in each["columns"]]}
+            {
+                **each,
+                "columns": [f"{name}.{column}" for column in each["columns"]],
+                "centres": {f"{name}.{column}": centre for column, centre in each["centres"].items()},
+            }
             for name, own in tables.items()
             for each in own["steps"]
         ]
@@ -191,9 +199,9 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "source": _source(part),
         "records": {"original": len(part.original), "released": len(part.release.first)},
         **_shape(part),
-        "roles": _roles(part, {each.column: each.sentence() for each in part.lost}),
+        "roles": _with_shares(_roles(part, {each.column: each.sentence() for each in part.lost}), part),
         "scenarios": _scenarios(found, profile),
-        "steps": [_step(each, parameters=True) for each in part.release.provenance],
+        "steps": [_step(each, part, parameters=True) for each in part.release.provenance],
         "requirements": [_requirement(each, profile) for each in part.judgements],
         "attacks": {threat: [e for e in risks if e["threat"] == threat] for threat in THREATS},
         "recipients": recipients(found),
@@ -307,7 +315,7 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
         "records": {"released": len(part.release.first)},
         **_shape(part),
         "roles": _roles(part, {each["column"]: each["sentence"] for each in lost}),
-        "steps": [_step(each, parameters=False) for each in part.release.provenance],
+        "steps": [_step(each, part, parameters=False) for each in part.release.provenance],
         "requirements": tally(each.to_dict() for each in part.judgements),
         "attacks": None,
         "recipients": meant_for(profile),
@@ -396,6 +404,12 @@ def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
+def _with_shares(roles: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+    """The same with the shares of the cells that met with what, which is for the owner."""
+    found = {each.column: {"shares": each.shares, "spans": each.spans} for each in part.lost}
+    return [{**each, **found[each["column"]]} for each in roles]
+
+
 def _decided_by(basis: str) -> str:
     """Whose word a role is."""
     words = {
@@ -406,13 +420,14 @@ def _decided_by(basis: str) -> str:
     return next((said for start, said in words.items() if basis.startswith(start)), "the plan or a flag")
 
 
-def _step(taken: Any, *, parameters: bool) -> dict[str, Any]:
+def _step(taken: Provenance, part: Part, *, parameters: bool) -> dict[str, Any]:
     method = registry.method(taken.method)
     said = {
         "method": taken.method,
         "title": method.title,
         "columns": list(taken.columns),
         "what": plain(method.summary()),
+        "centres": centres_of(taken, part.original.schema),
     }
     own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
     return {**said, **own}
@@ -516,6 +531,6 @@ def _shown_names(part: Part) -> tuple[str, ...]:
 def _drawn_columns(part: Part) -> tuple[str, ...]:
     """The columns that are no longer as they were, those that lost most first."""
     shown = set(_shown_names(part))
-    changed = [each for each in part.lost if each.column in shown and each.fate in {"changed", "made anew"}]
+    changed = [each for each in part.lost if each.column in shown and each.fate in _DRAWN]
     changed.sort(key=lambda each: -(each.suppressed + each.coarser + each.changed))
     return tuple(each.column for each in changed)

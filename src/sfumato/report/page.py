@@ -21,7 +21,7 @@ from sfumato.errors import ParameterError, counted
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
-from sfumato.report.fates import intruder_sentence, loss_sentence
+from sfumato.report.fates import intruder_sentence, loss_sentences
 from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section, specs_of
 from sfumato.report.release_sections import sections_of
@@ -149,7 +149,7 @@ def _in_brief(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[
         count, where = told["records"]["released"], f"{name}: " if name else ""
         if not public:
             said.append(where + intruder_sentence(told["scenarios"], told["requirements"]))
-        said.append(where + loss_sentence(told["roles"], told["steps"]))
+        said.append(where + loss_sentences(told["roles"], told["steps"]))
         of = f" of {told['records']['original']:,}" if "original" in told["records"] else ""
         synthetic = ", made anew: they are nobody’s" if told["synthetic"] else ""
         said.append(f"{where}{count:,} records{of}, {len(told['columns'])} columns{synthetic}.")

@@ -17,6 +17,15 @@ _LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240
 _TABLES = {"original": "Original", "release": "Release"}
 #: What a gauge shows of each intruder.
 _FACTS = {"highest": "highest chance", "mean": "mean chance", "share_at_risk": "share at risk"}
+#: What may have happened to a cell, with its words and colour.
+_PARTS = {
+    "coarser": ("ranges or groups", frame.COLOR),
+    "changed": ("another value", "#E69F00"),
+    "made anew": ("made anew", "#009E73"),
+    "suppressed": ("says nothing", "#5c646d"),
+}
+#: So many columns have a bar, those that lost most first.
+_MOST_BARS = 40
 _DOT: Spec = {"filled": True, "opacity": 1, "color": frame.COLOR}
 _GREY_DOT: Spec = {**_DOT, "size": 110, "color": frame.GREY_FILL, "stroke": frame.MUTED, "strokeWidth": 0.5}
 
@@ -45,6 +54,43 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
         layer("point", {"y": y, "x": after, "tooltip": tooltip}, size=90, **_DOT),
         rows=drawn,
         height=_LINE * max(len(drawn), 1),
+    )
+
+
+def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
+    """A bar for each column that is not as it was: which share of its cells met with what."""
+    names = [
+        each["column"]
+        for each in sorted(columns, key=lambda each: -sum(each["shares"].values()))
+        if each["shares"]
+    ][:_MOST_BARS]
+    found = {each["column"]: each for each in columns}
+    rows = [
+        {
+            "label": name, "part": said, "share": share, "place": place, "said": f"{share:.0%}",
+            "span": found[name]["spans"].get(part, 1.0), "words": found[name]["became"],
+        }
+        for name in names
+        for place, (part, (said, _)) in enumerate(_PARTS.items())
+        if (share := found[name]["shares"].get(part))
+    ]  # fmt: skip
+    seen = [said for said, _ in _PARTS.values() if any(row["part"] == said for row in rows)]
+    colors = {"domain": seen, "range": [color for said, color in _PARTS.values() if said in seen]}
+    encoding = {
+        "y": frame.label_axis([{"label": name} for name in names]),
+        "x": {**frame.share_axis("share"), "title": "share of the cells", "stack": "zero"},
+        "color": nominal("part", title=None, scale=colors, legend={"orient": "top", "columns": 4}),
+        "opacity": quantitative("span", scale={"domain": [0, 1], "range": [0.3, 1]}, legend=None),
+        "order": quantitative("place"),
+        "tooltip": tips(label="Column", part="", said="of its cells", words="In words"),
+    }
+    return chart(
+        "Each bar is a column: which share of its cells became ranges or groups (the darker, the more of the "
+        "column each stands for), hold another value (the darker, the farther from the own), were made anew, "
+        "or say nothing. What lies beyond its end is as it was.",
+        layer("bar", encoding, height={"band": 0.7}),
+        rows=rows,
+        height=_LINE * len(names) + 30,
     )
 
 

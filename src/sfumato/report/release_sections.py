@@ -6,9 +6,11 @@ Whatever a form does not tell has no section in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato.report.column_charts import charts_of_classes, charts_of_column
+from sfumato.report.fates import by_fate, happened
 from sfumato.report.frame import OUTCOMES, Spec
 from sfumato.report.pair_charts import PARTS, charts_of_pairs
 from sfumato.report.pictures import Cell, Section
@@ -17,6 +19,7 @@ from sfumato.report.release_charts import (
     before_after,
     drawable,
     gauge_chart,
+    loss_bars,
     risk_bars,
     slider_chart,
     strip_chart,
@@ -75,9 +78,10 @@ _MEANT = {
 def sections_of(told: Content, place: int = 0) -> list[Section]:
     """All sections of one table; ``place`` tells the charts of several tables apart."""
     sections = (
-        _judged(told), _columns(told), _strip(told, place), _singled_out(told, place), _linked(told, place),
-        _learnt(told, place), _recipients(told), _distributions(told, place), _associations(told, place),
-        _analyses(told), _to_report(told), _rejected(told), _not_estimated(told), _series(told), _made(told),
+        _judged(told), _columns(told, place), _strip(told, place), _singled_out(told, place),
+        _linked(told, place), _learnt(told, place), _recipients(told), _distributions(told, place),
+        _associations(told, place), _analyses(told), _to_report(told), _rejected(told), _not_estimated(told),
+        _series(told), _made(told),
     )  # fmt: skip
     return [each for each in sections if each is not None]
 
@@ -123,18 +127,26 @@ def _judged_in_public(said: Content) -> Section:
     return Section("Was it judged before it was released?", words)
 
 
-def _columns(told: Content) -> Section | None:
+def _columns(told: Content, place: int) -> Section | None:
     words = (
-        "What each column is to others, whose word that is, and what became of it. A key may be known to "
-        "others; a sensitive column is what nobody should learn; an identifier names somebody, and stays."
+        "By what happened to them. A key may be known to others; a sensitive column is what nobody should "
+        "learn; an identifier names somebody, and is left out."
     )
     files = told.get("files", {})
     notes = [f"Table {name}: {named_in_row(each['columns'])}." for name, each in files.items()]
-    columns = {
-        "column": "column", "role": "role", "kind": "kind", "who decided": "decided_by", "how": "reason",
-        "what became of it": "became",
-    }  # fmt: skip
-    return Section.table("What happened to each column?", words, columns, told["roles"], notes=notes)
+    columns = {"column": "column", "what happened": "happened", "role": "role", "kind": "kind"}
+    if not told["public"]:
+        columns |= {"who decided on the role": "decided_by", "how": "reason"}
+    rows = [
+        {**each, "happened": happened(heading, each)}
+        for heading, own in by_fate(told["roles"], told["steps"]).items()
+        for each in own
+    ]
+    table = Section.table("What happened to each column?", words, columns, rows, notes=notes)
+    is_drawn = any(each.get("shares") for each in rows)  # only the owner has them
+    if table is None or not is_drawn:
+        return table
+    return replace(table, charts={f"columns-{place}": loss_bars(rows)})
 
 
 # Risks ----------------------------------------------------------------------------------------------------
@@ -249,14 +261,19 @@ def _individual(told: Content, place: int) -> Section | None:
         f"{found['title']} of each record, by the intruder who knows most. Above {found['threshold']:g} are "
         f"{above['release']:,} of {found['records']['release']:,} records"
         + (f"; in the original it is {above['original']:,}. " if before else ". ")
-        + f"If every record were attacked, {expected['release']:,.1f} would be expected to be found"
-        + (f", and of the original {expected['original']:,.1f}." if before else ".")
+        + f"If every record were attacked, {_expected(expected['release'])} would be expected to be found"
+        + (f", and of the original {_expected(expected['original'])}." if before else ".")
     )
     charts = {
         f"risks-{place}": risk_bars(found),
         f"slider-{place}": slider_chart(found["title"], found["slider"]),
     }
     return Section("How many records are at risk?", words, charts=charts, layout="pair")
+
+
+def _expected(people: float) -> str:
+    """An expected number of people: whole ones, or a tenth where they are few."""
+    return f"{people:,.0f}" if people >= 10 else f"{people:.1f}"  # noqa: PLR2004
 
 
 def _gauges(told: Content, place: int) -> Section | None:

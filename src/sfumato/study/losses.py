@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,18 +12,41 @@ import numpy as np
 from sfumato.core.release import Release
 from sfumato.data.codings import microseconds
 from sfumato.data.dominance import hides_each
-from sfumato.data.generalised.cover import Cover, covers_of
+from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of
 from sfumato.data.generalised.intervals import is_interval, value_dtype
+from sfumato.data.generalised.untold import known_of
 from sfumato.data.persons import persons_of
-from sfumato.data.schema import Kind
+from sfumato.data.schema import STRUCTURAL_ROLES, Kind
 from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
-Fate = Literal["untouched", "changed", "renamed", "left out", "made anew"]
+Fate = Literal["untouched", "changed", "emptied", "renamed", "left out", "made anew"]
 
 _DAYS = {"years": 365.25, "months": 30.44, "days": 1.0, "hours": 1 / 24, "minutes": 1 / 1440}
 _MICROSECONDS_A_DAY = 86_400e6
+#: Nearly all cells, and nearly all of a column that a range or group stands for.
+_WHOLE, _NEARLY = 0.99, 0.9
+#: What lies between these shares of the values is the spread of a column: nine of ten.
+_MOST = (5, 95)
+#: A mean that is farther from 0, in standard deviations, can have changed by a share of it.
+_FAR = 0.1
+#: A change of a mean that is worth a word: to the owner, and to everybody.
+_MOVED, _MOVED_MUCH = 0.005, 0.05
+
+Percent = Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """Categories that somebody has in the original and that no cell of the release can stand for.
+
+    So many ``categories`` ``of`` those that occur; ``share`` of the records had them.
+    """
+
+    categories: int
+    of: int
+    share: float
 
 
 @dataclass(frozen=True)
@@ -31,15 +55,24 @@ class PublicSizes:
 
     ``changed_cells`` is how many cells changed, told only where they are few. Values moved by ``move``: the
     mean of the changes where it hides each (``is_mean``), else the median over people, of at least ten; None
-    where there are fewer. ``width`` is that of the typical range as the release shows it, None where that has
-    an open end: ended where the original ends, it would tell the largest or smallest value. Of a column that
-    was left out or made anew ``is_mean`` is whether the mean distance from the middle hides each.
+    where there are fewer. ``mean_change`` is told where that mean is. ``width`` is that of the typical range
+    as the release shows it, None where that has an open end: ended where the original ends, it would tell
+    the largest or smallest value. ``of`` is the spread of the column, where ten people lie beyond each end
+    of it. Groups (``size``, ``of``) are counted without rare values, those that fewer than ten people have
+    and nothing declares, if these are fewer than ten. Of categories that ``vanished`` no rare one is counted;
+    ``rarer`` ones vanished too where at least ten people had those. Of a column that was left out, emptied
+    or made anew ``is_mean`` is whether the mean distance from the middle hides each.
     """
 
     changed_cells: int = 0
     move: float | None = None
     is_mean: bool = False
+    mean_change: float | None = None
     width: float | None = None
+    size: float | None = None
+    of: float | None = None
+    vanished: Vanished | None = None
+    rarer: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +82,10 @@ class Loss:
     Of the cells that have a value in the original, ``suppressed`` say nothing in the release, ``coarser``
     stand for several values (ranges of the typical ``width``, groups of the typical ``size``) and ``changed``
     hold another value, ``moved`` away from the original on average. ``unit`` is that of width and moved:
-    days for dates, nothing for numbers. All this is for the owner; ``public_sizes`` is for everybody.
+    days for dates, nothing for numbers. ``of`` is what they are held against: where nine of ten values lie,
+    or, of groups, how many values there are. ``in_order`` is whether groups of an ordered column are of
+    neighbours. ``mean_change`` and ``total_change`` are shares of the original's, middles standing for
+    ranges. All this is for the owner; ``public_sizes`` is for everybody.
     """
 
     column: str
@@ -59,9 +95,14 @@ class Loss:
     coarser: float = 0.0
     width: float | None = None
     size: float | None = None
+    of: float | None = None
+    in_order: bool | None = None
     changed: float = 0.0
     moved: float | None = None
     unit: Literal["", "days"] = ""
+    mean_change: float | None = None
+    total_change: float | None = None
+    vanished: Vanished | None = None
     public_sizes: PublicSizes = field(default=PublicSizes(), repr=False)
 
     @property
@@ -78,64 +119,122 @@ class Loss:
     @property
     def hides_each(self) -> bool:
         """Whether a public mean of how far its values went gives nobody's value away."""
-        if self.fate in {"left out", "made anew"}:
+        if self.fate in {"left out", "emptied", "made anew"}:
             return self.public_sizes.is_mean
         is_open = self.width is not None and self.public_sizes.width is None
         return not is_open and (self.moved is None or self.public_sizes.is_mean)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Which share of the cells met with what, for the owner: the rest is as it was."""
+        whole = {"left out": "suppressed", "emptied": "suppressed", "made anew": "made anew"}
+        if self.fate in whole:
+            return {whole[self.fate]: 1.0}
+        found = {name: getattr(self, name) for name in ("coarser", "changed", "suppressed")}
+        return {name: min(share, 1.0) for name, share in found.items() if share}
+
+    @property
+    def spans(self) -> dict[str, float]:
+        """Which part of the column a typical range or group stands for, and values moved by; at most all."""
+        sized = {"coarser": self.size if self.width is None else self.width, "changed": self.moved}
+        return {name: min(size / self.of, 1.0) for name, size in sized.items() if size and self.of}
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
         said = asdict(self)
         del said["public_sizes"]
+        gone = said.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
+        said |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
         return {
             key: float(f"{value:.2g}") if isinstance(value, float) else value for key, value in said.items()
         }
 
     def sentence(self) -> str:
         """What happened to the column, without a verdict on it."""
-        if self.fate != "changed":
-            return f"{self.column} {self.fate}"
-        return "; ".join(self._parts())
+        return "; ".join(self._parts(public=False))
 
     def public_sentence(self) -> str:
         """What may be public of the column: the one place that says it, for every text that leaves.
 
         Shares are rounded to 5 %, since those of changed cells tell the parameter of a method that changes at
-        random, and sizes to one digit; no mean, sum or end of the original from which one value follows.
+        random, and sizes to one digit or two; no mean, sum or end of the original from which one value
+        follows, and no category that few people had.
         """
+        return "; ".join(self._parts(public=True))
+
+    def _parts(self, *, public: bool) -> Iterator[str]:
+        percent = _coarse_percent if public else _percent
         if self.fate != "changed":
-            return self.sentence()
-        return "; ".join(self._public_parts())
-
-    def _public_parts(self) -> Iterator[str]:
-        name, sizes = self.column, self.public_sizes
-        if self.width is not None:
-            within = "in wide ranges" if sizes.width is None else f"within {self._amount(sizes.width)}"
-            whole = self.coarser + self.suppressed > 0.99  # noqa: PLR2004
-            yield f"{name} {within}{'' if whole else f' for {_coarse_percent(self.coarser)}'}"
+            yield f"{self.column} {self.fate}"
+        elif self.width is not None:
+            yield self._in_ranges(public=public)
         elif self.size is not None:
-            yield f"{_coarse_percent(self.coarser)} of {name} became groups of {_figure(self.size)}"
-        if self.changed and sizes.changed_cells < ENOUGH:
-            yield f"fewer than {ENOUGH} values of {name} changed"
-        elif self.changed:
-            by = f"by about {self._amount(sizes.move, digits=1)}" if sizes.move else ""
-            how = (f", {by} on average" if sizes.is_mean else f", typically {by}") if by else ""
-            yield f"{_coarse_percent(self.changed)} of {name} changed{how}"
-        if self.suppressed:
-            yield f"{_coarse_percent(self.suppressed)} of {name} suppressed"
-
-    def _parts(self) -> Iterator[str]:
-        if self.width is not None:
-            whole = self.coarser + self.suppressed > 0.99  # noqa: PLR2004
-            share = "" if whole else f" for {_percent(self.coarser)}"
-            yield f"{self.column} within {self._amount(self.width)}{share}"
-        elif self.size is not None:
-            yield f"{_percent(self.coarser)} of {self.column} became groups of {_figure(self.size)}"
+            yield self._in_groups(public=public)
         if self.changed:
-            by = f", by {self._amount(self.moved)} on average" if self.moved else ""
-            yield f"{_percent(self.changed)} of {self.column} changed{by}"
-        if self.suppressed:
-            yield f"{_percent(self.suppressed)} of {self.column} suppressed"
+            yield self._changed(public=public)
+        if self.suppressed and self.fate == "changed":
+            yield f"{percent(self.suppressed)} of {self.column} suppressed"
+        sizes = self.public_sizes
+        if public:
+            yield from _gone(sizes.vanished, percent, public=True, rarer=sizes.rarer)
+        else:
+            yield from _gone(self.vanished, percent)
+        yield from self._means(public=public)
+
+    def _means(self, *, public: bool) -> Iterator[str]:
+        """How mean and total moved, where they did by more than is worth a word."""
+        if public:
+            moved = self.public_sizes.mean_change
+            if moved is not None and abs(moved) >= _MOVED_MUCH:
+                yield f"its mean is {_shift(moved, _coarse_percent)}"
+            return
+        mean, total = (
+            "as before" if change is None or abs(change) < _MOVED else _shift(change, _large_percent)
+            for change in (self.mean_change, self.total_change)
+        )
+        by = "" if self.width is None else "by middles "
+        if mean == total != "as before":
+            yield f"{by}its mean and total are {mean}"
+        elif mean != total:
+            yield f"{by}its mean is {mean}, its total {total}"
+
+    def _in_ranges(self, *, public: bool) -> str:
+        sizes, percent = self.public_sizes, _coarse_percent if public else _percent
+        width, of = (sizes.width, sizes.of) if public else (self.width, self.of)
+        share = "" if self.coarser + self.suppressed > _WHOLE else f" for {percent(self.coarser)}"
+        if width is None:
+            return f"{self.column} in wide ranges{share}"
+        part = _of_spread(width, of, percent)
+        return f"{self.column} within {self._amount(width)}{part}{share}{self._left(width, of)}"
+
+    def _in_groups(self, *, public: bool) -> str:
+        sizes, percent = self.public_sizes, _coarse_percent if public else _percent
+        size, of = (sizes.size, sizes.of) if public else (self.size, self.of)
+        large = "" if size is None else f" of {_figure(size)}" + (f" of {_figure(of)} values" if of else "")
+        order = {True: ", in order", False: ", out of order", None: ""}[self.in_order]
+        became = f"{percent(self.coarser)} of {self.column} became groups{large}{order}"
+        return f"{became}{self._left(size, of)}"
+
+    def _left(self, typical: float | None, of: float | None) -> str:
+        """That little is left, where nearly all cells stand for nearly all of the column."""
+        if not typical or not of or typical < _NEARLY * of or self.coarser + self.suppressed < _NEARLY:
+            return ""
+        return f": {'' if self.size == self.of else 'nearly '}nothing left"
+
+    def _changed(self, *, public: bool) -> str:
+        sizes, name = self.public_sizes, self.column
+        if not public:
+            said = f"{_percent(self.changed)} of {name} changed"
+            part = _of_spread(self.moved, self.of, _percent)
+            return f"{said}, by {self._amount(self.moved)} on average{part}" if self.moved else said
+        if sizes.changed_cells < ENOUGH:
+            return f"fewer than {ENOUGH} values of {name} changed"
+        said = f"{_coarse_percent(self.changed)} of {name} changed"
+        if not sizes.move:
+            return said
+        by = f"by about {self._amount(sizes.move, digits=1)}"
+        part = _of_spread(sizes.move, sizes.of, _coarse_percent)
+        return f"{said}, {by} on average{part}" if sizes.is_mean else f"{said}, typically {by}{part}"
 
     def _amount(self, value: float, *, digits: int = 2) -> str:
         if not self.unit:
@@ -149,84 +248,305 @@ def losses(original: Table, release: Release) -> tuple[Loss, ...]:
     rows, reading = release.source_rows, release.reading()
     if rows is not None and (rows < 0).any():  # nobody has lost anything
         reading, rows = reading.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
-    beside = None if rows is None else original.take(rows)
-    return tuple(_loss(name, original, beside, reading) for name in original.names)
+    tables = _Tables(original, reading, rows)
+    return tuple(_loss(name, tables) for name in original.names)
 
 
 def sentences(found: Sequence[Loss]) -> list[str]:
     """What was lost by column, in words: what changed, column by column, then the others together."""
-    said = [loss.sentence() for loss in found if loss.fate == "changed"]
-    for fate in ("made anew", "untouched", "renamed", "left out"):
-        names = [loss.column for loss in found if loss.fate == fate]
+    said = {loss.column: loss.sentence() for loss in found}
+    plain = [loss for loss in found if said[loss.column] == f"{loss.column} {loss.fate}"]
+    told = [said[loss.column] for loss in found if loss not in plain]
+    for fate in ("made anew", "emptied", "untouched", "renamed", "left out"):
+        names = [loss.column for loss in plain if loss.fate == fate]
         if names:
-            said.append(f"{named(names)} {'given new numbers' if fate == 'renamed' else fate}")
-    return said
+            told.append(f"{named(names)} {'given new numbers' if fate == 'renamed' else fate}")
+    return told
 
 
-def _loss(name: str, original: Table, beside: Table | None, released: Table) -> Loss:
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """The original and the release, and the original's row of each released record; None: they do not map."""
+
+    original: Table
+    released: Table
+    rows: Ints | None
+
+    @cached_property
+    def beside(self) -> Table | None:
+        """The original's records in the order of the release."""
+        return None if self.rows is None else self.original.take(self.rows)
+
+    @cached_property
+    def persons(self) -> Ints:
+        return persons_of(self.original)
+
+    @cached_property
+    def is_of_all(self) -> bool:
+        """Whether every record of the original is in the release."""
+        return self.rows is not None and len(np.unique(self.rows)) == len(self.original)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of the original, whole and beside the release, and of the release, on one line of numbers."""
+
+    tables: _Tables
+    name: str
+
+    @property
+    def original(self) -> Table:
+        return self.tables.original
+
+    @property
+    def persons(self) -> Ints:
+        """Whose each record of the original is."""
+        return self.tables.persons
+
+    @cached_property
+    def covers(self) -> tuple[Cover, Cover]:
+        return covers_of(self.original, self.tables.released, self.name)
+
+    @property
+    def whole(self) -> Cover:
+        return self.covers[0]
+
+    @property
+    def after(self) -> Cover:
+        return self.covers[1]
+
+    @cached_property
+    def before(self) -> Cover:
+        return self.whole if self.tables.rows is None else self.whole.take(self.tables.rows)
+
+    @property
+    def kind(self) -> Kind:
+        return self.original.schema[self.name].kind
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in {Kind.CONTINUOUS, Kind.DATE}
+
+    @cached_property
+    def coarse(self) -> Flags:
+        """Which cells stand for several values."""
+        after = self.after
+        if after.sets is not None and after.codes is not None:
+            return np.append(after.sets.sizes > 1, False)[after.codes] & ~after.silent
+        return (after.highs > after.lows) & ~after.silent
+
+    @cached_property
+    def days(self) -> float:
+        """How many days one step of the line is, of dates; 1 of all others."""
+        return _days(self.original, self.tables.released, self.name) if self.kind is Kind.DATE else 1.0
+
+    @cached_property
+    def moves(self) -> Floats:
+        """How far up each value moved, in the column's unit; NaN where it did not, or is no value."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = (self.after.lows - self.before.lows) * self.days
+        return np.where(np.isfinite(moved) & (moved != 0) & ~self.coarse, moved, np.nan)
+
+
+def _loss(name: str, tables: _Tables) -> Loss:
+    original, released, beside = tables.original, tables.released, tables.beside
     column = original.schema[name]
     role = column.role.value if column.role else ""
-    if name not in released.names or column.pseudonym or beside is None:
-        there: Fate = "renamed" if column.pseudonym else "made anew"
-        sizes = PublicSizes(is_mean=_hides_extremes(original, name))
-        return Loss(name, role, there if name in released.names else "left out", public_sizes=sizes)
+    if name not in released.names or column.pseudonym:
+        fate: Fate = "renamed" if name in released.names else "left out"
+        return Loss(name, role, fate, public_sizes=_of_distances(original, name))
     if column.kind is Kind.SET:
-        differs = (beside.frame[name] != released.frame[name]).fill_null(value=True)
-        share = float(differs.mean() or 0.0)  # type: ignore[arg-type]
-        sizes = PublicSizes(int(differs.sum()))
-        return Loss(name, role, "changed" if share else "untouched", changed=share, public_sizes=sizes)
+        return _loss_of_sets(name, role, beside, released)
+    pair = _Column(tables, name)
+    if beside is None:
+        loss = Loss(name, role, "made anew", public_sizes=_of_distances(original, name))
+        return _with_vanished(_with_means(loss, pair), pair)
     if not released.is_generalised(name) and beside.frame[name].equals(released.frame[name]):
-        return Loss(name, role, "untouched")
-    before, after = covers_of(beside, released, name)
-    loss = _counted(name, role, before, after, ~before.missing)
+        loss = Loss(name, role, "untouched")
+        return loss if tables.is_of_all else _with_vanished(loss, pair)
+    return _with_vanished(_loss_of_cells(name, role, pair), pair)
+
+
+def _loss_of_cells(name: str, role: str, pair: _Column) -> Loss:
+    """What became of a column whose cells are not all as they were."""
+    loss = _counted(name, role, pair)
     if not (loss.suppressed or loss.coarser or loss.changed):
         return Loss(name, role, "untouched")
-    days = _days(beside, released, name) if column.kind is Kind.DATE else 1.0
-    return _with_sizes(loss, before, after, column.kind, days, persons=persons_of(beside))
+    if pair.after.silent.all():
+        return Loss(name, role, "emptied", suppressed=1.0, public_sizes=_of_distances(pair.original, name))
+    return _with_means(_with_sizes(loss, pair), pair)
 
 
-def _counted(name: str, role: str, before: Cover, after: Cover, there: Flags) -> Loss:
+def _loss_of_sets(name: str, role: str, beside: Table | None, released: Table) -> Loss:
+    """What became of a column of sets of items: how many of the sets differ, or say nothing."""
+    if beside is None:
+        return Loss(name, role, "made anew", public_sizes=PublicSizes(is_mean=True))
+    before, after = beside.frame[name], released.frame[name]
+    there = before.is_not_null()
+    gone, count = there & after.is_null(), max(int(there.sum()), 1)
+    other = before.ne_missing(after) & ~gone
+    suppressed, changed = int(gone.sum()) / count, int(other.sum()) / count
+    fate: Fate = "changed" if suppressed or changed else "untouched"
+    if suppressed and after.is_null().all():
+        fate = "emptied"
+    sizes = PublicSizes(int(other.sum()), is_mean=True)
+    return Loss(name, role, fate, suppressed=suppressed, changed=changed, public_sizes=sizes)
+
+
+def _counted(name: str, role: str, pair: _Column) -> Loss:
     """The shares of cells; a value that stands where there was none counts as changed."""
+    before, after, there = pair.before, pair.after, ~pair.before.missing
     count = max(int(there.sum()), 1)
-    coarse, gone = _coarse(after), there & after.silent
     with np.errstate(invalid="ignore"):
-        other = ~coarse & ~after.silent & (before.lows != after.lows)
+        other = ~pair.coarse & ~after.silent & (before.lows != after.lows)
     return Loss(
         name, role, "changed",
-        suppressed=float(gone.sum() / count),
-        coarser=float((coarse & there).sum() / count),
+        suppressed=float((there & after.silent).sum() / count),
+        coarser=float((pair.coarse & there).sum() / count),
         changed=float(other.sum() / count),
+        unit="days" if pair.kind is Kind.DATE else "",
         public_sizes=PublicSizes(int(other.sum())),
     )  # fmt: skip
 
 
-def _coarse(cover: Cover) -> Flags:
-    """Which cells stand for several values."""
-    if cover.sets is not None and cover.codes is not None:
-        several = np.append(cover.sets.sizes > 1, False)[cover.codes]
-        return several & ~cover.silent
-    return (cover.highs > cover.lows) & ~cover.silent
-
-
-def _with_sizes(loss: Loss, before: Cover, after: Cover, kind: Kind, days: float, *, persons: Ints) -> Loss:
+def _with_sizes(loss: Loss, pair: _Column) -> Loss:
     """How wide ranges are, how large groups, how far values moved: typical ones, in the column's unit."""
-    coarse, sized, public = _coarse(after), dict[str, Any](), loss.public_sizes
-    as_numbers = kind in {Kind.CONTINUOUS, Kind.DATE}
-    if coarse.any() and (as_numbers or after.sets is None):
-        ended = after.closed()
-        sized["width"] = float(np.median((ended.highs - ended.lows)[coarse])) * days
-        shown = float(np.median((after.highs - after.lows)[coarse])) * days
-        public = replace(public, width=shown if np.isfinite(shown) else None)
-    elif coarse.any() and after.sets is not None and after.codes is not None:
-        sized["size"] = float(np.median(after.sets.sizes[after.codes[coarse]]))
-    if as_numbers and loss.changed:
-        with np.errstate(invalid="ignore"):
-            far = np.abs(after.lows - before.lows) * days
-        changed = np.isfinite(far) & (far > 0) & ~coarse
-        sized["moved"] = float(np.mean(far[changed])) if changed.any() else None
-        move, is_mean = _public_move(far[changed], persons[changed])
-        public = replace(public, move=move, is_mean=is_mean)
-    return replace(loss, unit="days" if kind is Kind.DATE else "", public_sizes=public, **sized)
+    if pair.coarse.any() and not pair.is_number and pair.after.sets is not None:
+        return _with_groups(loss, pair)
+    if pair.coarse.any() or pair.is_number:
+        loss = _with_spread(loss, pair)
+    if pair.coarse.any():
+        loss = _with_ranges(loss, pair)
+    return _with_moves(loss, pair) if pair.is_number and loss.changed else loss
+
+
+def _with_spread(loss: Loss, pair: _Column) -> Loss:
+    """Where nine of ten values of the original lie; public if ten people are beyond each end."""
+    known = ~pair.whole.missing
+    values, persons = pair.whole.middles[known], pair.persons[known]
+    if not len(values) or not np.isfinite(values).all():
+        return loss
+    low, high = map(float, np.percentile(values, _MOST))
+    spread = (high - low) * pair.days or None
+    beyond = min(len(np.unique(persons[values <= low])), len(np.unique(persons[values >= high])))
+    public = replace(loss.public_sizes, of=spread if beyond >= ENOUGH else None)
+    return replace(loss, of=spread, public_sizes=public)
+
+
+def _with_ranges(loss: Loss, pair: _Column) -> Loss:
+    """The typical width of ranges."""
+    after, ended = pair.after, pair.after.closed()
+    width = float(np.median((ended.highs - ended.lows)[pair.coarse])) * pair.days
+    shown = float(np.median((after.highs - after.lows)[pair.coarse])) * pair.days
+    public = replace(loss.public_sizes, width=shown if np.isfinite(shown) else None)
+    return replace(loss, width=width, public_sizes=public)
+
+
+def _with_moves(loss: Loss, pair: _Column) -> Loss:
+    """How far values moved that are others now."""
+    changed = ~np.isnan(pair.moves)
+    far = np.abs(pair.moves[changed])
+    move, is_mean = _public_move(far, pair.persons[pair.tables.rows][changed])
+    public = replace(loss.public_sizes, move=move, is_mean=is_mean)
+    return replace(loss, moved=float(np.mean(far)) if len(far) else None, public_sizes=public)
+
+
+def _with_groups(loss: Loss, pair: _Column) -> Loss:
+    """The typical size of groups, how many values there are, and whether neighbours are together."""
+    sets, codes = pair.after.sets, pair.after.codes
+    assert sets is not None  # they are groups
+    assert codes is not None
+    used, known = codes[pair.coarse], known_of(pair.original, pair.name)
+    leaves = pair.tables.released.nodes[pair.name].leaves
+    rare = leaves.is_in(list(known.few) if known else []).to_numpy()
+    common = ~np.isnan(sets.places) & (~rare | (np.count_nonzero(rare) >= ENOUGH))
+    sizes = np.bincount(sets.owners, weights=common[sets.leaves], minlength=len(sets.sizes))
+    size = float(np.median(sizes[used]))
+    public = replace(
+        loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()) if size > 1 else None
+    )
+    order = np.unique(sets.places[~np.isnan(sets.places)])
+    ends = (np.searchsorted(order, each[np.unique(used)]) for each in (sets.highs, sets.lows))
+    runs = np.subtract(*ends) + 1 == sets.sizes[np.unique(used)]
+    return replace(
+        loss,
+        size=float(np.median(sets.sizes[used])),
+        of=float(len(order)),
+        in_order=bool(runs.all()) if pair.kind is Kind.ORDINAL else None,
+        public_sizes=public,
+    )
+
+
+def _with_means(loss: Loss, pair: _Column) -> Loss:
+    """By how much the mean and the total of a column of numbers changed, where they are far from 0.
+
+    Everybody may know that of the mean where the changes hide each and nobody is missing or silent, whose
+    value would be the difference of the means.
+    """
+    if pair.kind is not Kind.CONTINUOUS:
+        return loss
+    before, after = (
+        each[np.isfinite(each)] for each in (pair.whole.means, pair.after.closed(wildcards="silent").means)
+    )
+    if not len(before) or not len(after):
+        return loss
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mean, spread = before.mean(), before.std()
+        change = float((after.mean() - mean) / abs(mean))
+        total = float((after.sum() - before.sum()) / abs(before.sum()))
+    if not (abs(mean) > _FAR * spread and np.isfinite([change, total, spread]).all()):
+        return loss
+    public = replace(loss.public_sizes, mean_change=change if _hides_all_moves(loss, pair) else None)
+    return replace(loss, mean_change=change, total_change=total, public_sizes=public)
+
+
+def _hides_all_moves(loss: Loss, pair: _Column) -> bool:
+    """Whether the difference of two means is of changes that hide each, upwards and downwards."""
+    if loss.fate != "changed" or loss.suppressed or loss.coarser or not pair.tables.is_of_all:
+        return False
+    sides = [np.flatnonzero(side) for side in (pair.moves > 0, pair.moves < 0) if side.any()]
+    people = pair.persons[pair.tables.rows]
+    return all(hides_each(np.abs(pair.moves[side]), people[side]) for side in sides)
+
+
+def _with_vanished(loss: Loss, pair: _Column) -> Loss:
+    """Which categories nobody finds in the release any more; public are those that many people had."""
+    column, is_coarse = pair.original.schema[pair.name], pair.original.is_generalised(pair.name)
+    if (
+        loss.fate == "emptied"
+        or is_coarse
+        or column.kind not in CATEGORIES
+        or column.role in STRUCTURAL_ROLES
+    ):
+        return loss
+    there = ~pair.whole.missing
+    if not there.any():
+        return loss
+    values, codes = np.unique(pair.whole.lows[there], return_inverse=True)
+    n_people = int(pair.persons.max()) + 1
+    owned, people = np.divmod(np.unique(codes * n_people + pair.persons[there]), n_people)
+    common = np.bincount(owned, minlength=len(values)) >= ENOUGH
+    gone, records = ~_shown(pair.after, values), np.bincount(codes, minlength=len(values))
+    rare = np.unique(people[(gone & ~common)[owned]])
+    public = replace(loss.public_sizes, vanished=_vanished(gone, common, records), rarer=len(rare) >= ENOUGH)
+    return replace(loss, vanished=_vanished(gone, np.ones_like(gone), records), public_sizes=public)
+
+
+def _vanished(gone: Flags, among: Flags, records: Ints) -> Vanished | None:
+    lost = gone & among
+    if not lost.any():
+        return None
+    return Vanished(int(lost.sum()), int(among.sum()), float(records[lost].sum() / records.sum()))
+
+
+def _shown(cover: Cover, values: Floats) -> Flags:
+    """Which of these values some cell stands for, alone or among others."""
+    told = ~cover.silent
+    if cover.sets is not None and cover.codes is not None:
+        used = np.isin(cover.sets.owners, cover.codes[told])
+        return np.isin(values, cover.sets.values[used])
+    begun = np.searchsorted(np.sort(cover.lows[told]), values, side="right")
+    return begun > np.searchsorted(np.sort(cover.highs[told]), values, side="left")
 
 
 def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:
@@ -238,14 +558,14 @@ def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:
     return (float(np.median(means)) if len(means) >= ENOUGH else None), False
 
 
-def _hides_extremes(original: Table, name: str) -> bool:
-    """Whether nobody's distance from the middle of a column of numbers follows from the mean of all."""
+def _of_distances(original: Table, name: str) -> PublicSizes:
+    """Of a column of which no cell is left: whether the mean distance from its middle tells nobody's."""
     if original.schema[name].kind is not Kind.CONTINUOUS or original.is_generalised(name):
-        return True
+        return PublicSizes(is_mean=True)
     values = original.numbers(name)
     there = np.isfinite(values)
     far = np.abs(values[there] - np.median(values[there])) if there.any() else values[there]
-    return not far.any() or hides_each(far, persons_of(original)[there])
+    return PublicSizes(is_mean=not far.any() or hides_each(far, persons_of(original)[there]))
 
 
 def _days(original: Table, released: Table, name: str) -> float:
@@ -276,10 +596,40 @@ def _coarse_percent(share: float) -> str:
     return "over 95 %" if share > 0.95 else f"about {5 * round(20 * share)} %"  # noqa: PLR2004
 
 
+def _large_percent(share: float) -> str:
+    """A share that may be more than all, in two digits."""
+    return f"{_figure(100 * share)} %"
+
+
 def _figure(value: float, digits: int = 2) -> str:
     """A number in two digits that count, or in so many."""
     rounded = float(f"{value:.{digits}g}")
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"  # noqa: PLR2004
+
+
+def _gone(
+    vanished: Vanished | None, percent: Percent, *, public: bool = False, rarer: bool = False
+) -> Iterator[str]:
+    """Which categories are gone, and how many had them."""
+    if vanished is not None:
+        known = f"the {vanished.of} categories that at least {ENOUGH} people have"
+        of, verb = (
+            known if public else f"its {vanished.of} categories",
+            "is" if vanished.categories == 1 else "are",
+        )
+        also = ", and rarer ones" if rarer else ""
+        yield f"gone {verb} {vanished.categories} of {of} ({percent(vanished.share)} of the records){also}"
+    elif rarer:
+        yield "gone are categories that few people have"
+
+
+def _of_spread(size: float | None, of: float | None, percent: Percent) -> str:
+    """A size against the spread of its column, where it is less than that."""
+    return f" ({percent(size / of)} of its spread)" if size and of and size < of else ""
+
+
+def _shift(share: float, percent: Percent) -> str:
+    return f"{percent(abs(share))} {'higher' if share > 0 else 'lower'}"
 
 
 def named(names: Sequence[str]) -> str:

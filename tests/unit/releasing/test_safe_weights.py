@@ -287,7 +287,7 @@ def test_a_few_missing_weights_are_told_of():
 def test_losses_say_what_became_of_the_weights():
     release, _ = left_of(TWENTY)
     (loss,) = [each for each in losses(TWENTY, release) if each.column == "w"]
-    assert loss.sentence() == "100 % of w changed, by 2.5 on average"
+    assert loss.sentence() == "100 % of w changed, by 2.5 on average (9 % of its spread)"
 
 
 # ------------------------------------------------------------------------------------------------- risks

@@ -12,6 +12,7 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.core.budget import Budget, Spending
+from sfumato.core.release import Provenance
 from sfumato.core.requirement import parse_method
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -22,7 +23,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.carry_out import carry_out
-from sfumato.report.fates import by_fate, loss_sentence
+from sfumato.report.fates import by_fate, centres_of, loss_sentences
 from sfumato.report.filing import change_note, data_card, evidence_of, schema
 from sfumato.report.outcome import _roles, _step
 from sfumato.report.page import page_of_evidence
@@ -302,10 +303,10 @@ def test_the_change_note_says_by_what_happened_what_to_correct_for():
     note = change_note(told(public=True))
     headings = re.findall("^## (.*)$", note, re.MULTILINE)
     assert headings == [
-        "All records", "Shown as ranges", "Exchanged between records, or for other values",
+        "All records", "Shown as ranges", "Changed to other categories by chance",
         "Replaced by pseudonyms", "As they were", "Left out",
     ]  # fmt: skip
-    ranges, town = note.index("## Shown as ranges"), note.index("## Exchanged")
+    ranges, town = note.index("## Shown as ranges"), note.index("## Changed to")
     assert "- **age**: age within 5.\n" in note[ranges:town]
     assert f"(Mondrian): {registry.method('mondrian').analyst_note}" in note[ranges:town]
     assert "corrected_counts" in note[town:]
@@ -346,12 +347,16 @@ def test_the_change_note_says_no_sentence_twice():
     ("method", "column", "heading"),
     [
         ("uncorrelated-noise", "wage", "Noise added"),
-        ("mdav", "wage", "Replaced by means of records alike"),
+        ("mdav", "wage", "Replaced by the mean of records alike"),
+        ("mdav(centre=median)", "wage", "Replaced by the median of records alike"),
+        ("mdav", "town", "Replaced by the most frequent value of records alike"),
+        ("pram", "town", "Changed to other categories by chance"),
         ("top-bottom-coding", "wage", "Rounded, or cut at the ends"),
         ("mondrian", "wage", "Shown as ranges"),
         ("mondrian", "town", "Shown as groups of values"),
-        ("rank-swapping", "wage", "Exchanged between records, or for other values"),
-        ("trivial-removal", "town", "Some cells suppressed"),
+        ("rank-swapping", "wage", "Exchanged between records"),
+        ("trivial-removal", "town", "Emptied"),
+        ("local-suppression(k=5)", "town", "Some cells suppressed"),
         ("synthesis", "wage", "Drawn anew"),
     ],
 )
@@ -370,11 +375,72 @@ def test_a_column_stands_under_what_happened_to_it(method, column, heading):
     )  # fmt: skip
     part = next(iter(carry_out(plan, Run(seed=5), table=table).parts.values()))
     roles = _roles(part, {each.column: each.public_sentence() for each in part.lost})
-    steps = [_step(each, parameters=False) for each in part.release.provenance]
+    steps = [_step(each, part, parameters=False) for each in part.release.provenance]
     found = by_fate(roles, steps)
     assert column in [each["column"] for each in found[heading]]
     assert sum(map(len, found.values())) == 2
-    assert column in loss_sentence(roles, steps)
+    assert column in loss_sentences(roles, steps)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "centres"),
+    [
+        ({"centre": "auto"}, {"wage": "mean", "grade": "median", "town": "mode", "born": "median"}),
+        ({"centre": {"wage": "mode"}}, {"wage": "mode", "grade": "median", "town": "mode", "born": "median"}),
+        ({"show": "centre"}, {"wage": "mean", "grade": "median", "town": "mode", "born": "median"}),
+        ({"show": "range"}, {}),
+        ({"ratio": 0.1}, {}),
+    ],
+)
+def test_what_a_value_is_follows_the_centre_that_each_column_has(parameters, centres):
+    kinds = {"wage": Kind.CONTINUOUS, "grade": Kind.ORDINAL, "town": Kind.NOMINAL, "born": Kind.DATE}
+    known = Schema(tuple(Column(name, kind) for name, kind in kinds.items()))
+    assert centres_of(Provenance("mdav", parameters, tuple(kinds)), known) == centres
+
+
+def test_the_note_on_a_mode_says_nothing_that_holds_of_means_alone():
+    """A most frequent value is somebody's own, and no mean holds."""
+    columns = [
+        {
+            "column": name,
+            "role": "key",
+            "kind": "x",
+            "outcome": "changed",
+            "became": f"50 % of {name} changed",
+        }
+        for name in ("pay", "grade", "town")
+    ]
+    centres = {"pay": "mean", "grade": "median", "town": "mode"}
+    step = {"method": "mdav", "title": "MDAV", "columns": list(centres), "what": "Do it.", "centres": centres}
+    note = change_note({**told(public=True), "roles": columns, "steps": [step]})
+    mean, median, mode = note.split("## Replaced by")[1:]
+    assert "nobody’s own" in mean
+    assert registry.method("mdav").analyst_note in mean
+    for other in (median, mode):
+        assert "somebody’s own" in other
+        assert "no single value was observed" not in other
+        assert "means hold" not in other
+    assert "- **town**: 50 % of town changed." in mode
+
+
+def test_the_note_has_a_line_for_what_is_more_than_its_heading_says():
+    roles = [
+        {"column": "a", "role": "key", "kind": "x", "outcome": "untouched", "became": "a untouched"},
+        {
+            "column": "b",
+            "role": "key",
+            "kind": "x",
+            "outcome": "untouched",
+            "became": "b untouched; gone is 1",
+        },
+        {"column": "c", "role": "key", "kind": "x", "outcome": "emptied", "became": "c emptied"},
+        {"column": "d", "role": "key", "kind": "x", "outcome": "made anew", "became": "d made anew"},
+    ]
+    note = change_note({**told(public=True), "roles": roles, "steps": []})
+    assert "## Emptied\n\nc. No cell says anything.\n" in note
+    assert "a, b. Nothing was done to them.\n\n- **b**: b untouched; gone is 1.\n" in note
+    assert "- **a**" not in note
+    assert "- **d**: d made anew.\n" in note
 
 
 def test_the_data_card_says_what_is_missing():
@@ -384,7 +450,8 @@ def test_the_data_card_says_what_is_missing():
     assert "## Who receives it\n\na; b\n" in card
     assert "## Legal basis\n\nnot stated\n" in card
     assert "Nobody may try to find out whom a record is about" in card
-    assert "| age | continuous | age within 5 |" in card
+    assert "| age | continuous | Shown as ranges: age within 5 |" in card
+    assert "| name | nominal | Left out |\n" in card
 
 
 def test_what_the_owner_says_goes_through_the_plan_and_back():

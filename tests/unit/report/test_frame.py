@@ -10,6 +10,7 @@ from sfumato.report.release_charts import (
     before_after,
     contribution_chart,
     gauge_chart,
+    loss_bars,
     slider_chart,
     strip_chart,
 )
@@ -56,6 +57,7 @@ def test_curves_are_of_the_original_of_the_releases_and_of_what_is_told_of_both(
         before_after([], "column", title="records", reads="Nothing."),
         slider_chart("Risk", []),
         contribution_chart("Risk", {}),
+        loss_bars([]),
     ],
 )
 def test_charts_without_data_are_drawn_all_the_same(spec):
@@ -63,3 +65,26 @@ def test_charts_without_data_are_drawn_all_the_same(spec):
     assert spec["height"] > 0
     assert spec["data"] == {"values": []}
     json.dumps(spec, allow_nan=False)
+
+
+def test_bars_of_losses_are_stacked_the_longest_first():
+    columns = [
+        {
+            "column": "age",
+            "shares": {"coarser": 0.5, "suppressed": 0.1},
+            "spans": {"coarser": 0.2},
+            "became": "…",
+        },
+        {"column": "sex", "shares": {}, "spans": {}, "became": "sex untouched"},
+        {"column": "job", "shares": {"changed": 1.0}, "spans": {}, "became": "…"},
+    ]
+    spec = loss_bars(columns)
+    rows = [(row["label"], row["part"], row["share"], row["span"]) for row in spec["data"]["values"]]
+    assert rows == [
+        ("job", "another value", 1.0, 1.0), ("age", "ranges or groups", 0.5, 0.2), ("age", "says nothing", 0.1, 1.0),
+    ]  # fmt: skip
+    assert spec["encoding"]["color"]["scale"]["domain"] == [
+        "ranges or groups",
+        "another value",
+        "says nothing",
+    ]

@@ -23,7 +23,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
-from sfumato.report.fates import loss_sentence
+from sfumato.report.fates import loss_sentences
 from sfumato.report.measured import measured
 from sfumato.report.outcome import _entry, _of_each, _test
 from sfumato.report.page import as_json
@@ -286,8 +286,8 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
     found = Released(carry_out(plan, run, table=table), None, "as the plan says", run).tell()
     first = html.unescape(header(found.page(public=False)))
     assert "Judged against somebody who knows age, region and sex." in first
-    assert "What was lost: shown as ranges (age within" in first
-    assert re.search(r"as they were \([^)]*income and illness\)\.", first)
+    assert "What was lost. Shown as ranges: age within" in first
+    assert re.search(r"As they were: [^.]*income and illness\.", first)
     assert hashlib.sha256((tmp_path / "people.csv").read_bytes()).hexdigest() in first
     assert table.digest.hex() in first
     assert str(tmp_path) not in first
@@ -298,7 +298,7 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
     for line in ("Sign-off", "Prepared by", "Approved by", ">signature<", ">function<"):
         assert line in first
     public = header(found.page(public=True))
-    assert "What was lost: " in public
+    assert "What was lost. " in public
     assert "Research" in public
     for own in ("Judged against", "SHA-256", "Sign-off", "people.csv", table.digest.hex()):
         assert own not in found.page(public=True)
@@ -317,7 +317,7 @@ def test_many_columns_are_counted_in_the_brief():
         {"column": f"c{n}", "role": "key", "outcome": "untouched", "became": f"c{n} untouched"}
         for n in range(5)
     ]
-    assert loss_sentence(columns, []) == "What was lost: as they were (5 columns)."
+    assert loss_sentences(columns, []) == "What was lost. As they were: 5 columns."
 
 
 def test_what_a_step_counted_on_its_way_is_told_with_the_step():
@@ -400,7 +400,7 @@ def test_no_risk_and_no_count_of_the_original_is_public():
     assert public["records"] == {"released": 400}
     assert public["requirements"] == {"met": 1, "of": 1}
     assert set(public["strip"]) == {"losses"}
-    assert all(set(each) == {"method", "title", "columns", "what"} for each in public["steps"])
+    assert all(set(each) == {"method", "title", "columns", "what", "centres"} for each in public["steps"])
     risks = [cls.title for cls in registry.measures().values() if cls.aspect == "risk"]
     page = guarded().page(public=True)
     assert not [title for title in risks if f">{title}<" in page or f'"{title}"' in page]

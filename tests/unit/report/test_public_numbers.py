@@ -122,6 +122,18 @@ def test_what_pram_keeps_does_not_follow_from_what_changed():
     assert values[0] != values[1]
 
 
+def test_a_category_that_one_person_had_is_not_told_to_have_vanished():
+    """The owner is told; no public text says that a category is gone, nor which."""
+    table = people(60_123.77)
+    jobs = pl.Series("job", ["Qxjob", *table.frame["job"][1:]])
+    made = released(table.with_values("job", jobs), "mdav(k=20)", "job")
+    assert "gone is 1 of its 6 categories" in made.lost()[0]
+    files = public_files(made)
+    for name in ("change-note.md", "data-card.md", "report.json", "evidence.json", "evidence.html"):
+        assert "Qxjob" not in files[name]
+        assert " gone " not in files[name]
+
+
 def test_a_column_that_is_held_back_is_not_drawn():
     told = released(people(60_123.77), *CASES["stars"]).tell()
     public, own = told.to_dict(public=True), told.to_dict(public=False)
