@@ -428,24 +428,19 @@ class _Comparison:
         )
         if over is None or self._apart(outcome):
             return outcome
-        firsts = held[0][self.held].value, ranked[0].value
-        return replace(outcome, ranked_range=self._range(level, over.mean, firsts, run, turns[0]))
+        ends = self._range(level, over.mean, ranked[0].value, run, turns[0])
+        return replace(outcome, ranked_range=ends)
 
-    def _range(
-        self, level: Level, mean: float, firsts: tuple[float, float], run: Run, turn: int
-    ) -> tuple[float, float]:
+    def _range(self, level: Level, mean: float, first: float, run: Run, turn: int) -> tuple[float, float]:
         """The best and the worst of the ranking measure over the tolerance: at the level and its edges.
 
-        At an edge one run is made, with the chance of the first run at the level, which gave ``firsts``: what
-        differs between the two is the setting's. An edge that turns out to lie outside does not count.
+        At an edge one run is made, with the chance of the first run at the level, which gave ``first``: what
+        differs between the two is the setting's.
         """
         seen = [mean]
         for step in level.edges:
-            (found,) = repeated(Recipe((step,)), self.case, [self.target.measure], run, [turn])
-            held = usable(self.target.measure, found.scores[self.held])
-            if self.target.met_by(level.score + held - firsts[0]):
-                scores = evaluate(found.release, self.case, [self.ranked_by], run.silent()).scores
-                seen.append(mean + usable(self.ranked_by, *scores.values()) - firsts[1])
+            (found,) = repeated(Recipe((step,)), self.case, [self.ranked_by], run, [turn])
+            seen.append(mean + usable(self.ranked_by, *found.scores.values()) - first)
         ends = min(seen), max(seen)
         return ends if self.ranked_by.better == "low" else ends[::-1]
 

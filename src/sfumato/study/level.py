@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from sfumato.core.measure import Measure, Score
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Step
-from sfumato.study._probe import Probe
+from sfumato.study._probe import Probe, Seen
 from sfumato.study.evaluate import CANNOT, Case
 from sfumato.study.spread import Spread
 
@@ -28,8 +28,8 @@ _FINEST = 0.1
 _LOOKS_IN_FULL, _FAR, _DEVIATIONS = 3, 3, 4
 #: A bracket is narrowed by at least this share of it.
 _SHORTEST = 0.1
-#: The edge of the tolerance is looked for at this share of it: the straight line may mislead.
-_INSIDE = 0.75
+#: An edge of the tolerance is looked for at this share of it, so many times.
+_INSIDE, _LOOKS_AT_EDGE = 0.9, 3
 
 
 class Reached(StrEnum):
@@ -220,23 +220,38 @@ class _Search(Probe):
         return abs(self.miss(second) - self.miss(first)) * _COARSE <= self.doubt(first) * width
 
     def edges(self, value: float) -> tuple[Step, ...]:
-        """The step at the ends of the tolerance, on both sides of a setting: where it was seen or is due."""
+        """The step where the tolerance ends, on both sides of a setting, as far as it was looked at."""
         line = self.line
         place = line.index(value)
         found = {self._edge(line[place::-1]), self._edge(line[place:])} - {value}
         return tuple(self.step.with_drive(each) for each in sorted(found))
 
     def _edge(self, away: Sequence[float]) -> float:
-        """The last setting within the tolerance on the way away from one: as seen, or on a straight line."""
-        inside = away[0]
-        for outside in away[1:]:
-            if not self.meets(outside):
-                near, far = self.miss(inside), self.miss(outside)
-                bound = math.copysign(_INSIDE * self.target.slack, far)
-                share = (bound - near) / (far - near)
-                return (self.between(inside, outside, _FINENESS, share) if share > 0 else None) or inside
-            inside = outside
+        """The last setting within the tolerance on a way that begins with one: as seen, or looked for."""
+        within = list(takewhile(self.meets, away))
+        inside = within[-1]
+        if len(within) == len(away):
+            return inside
+        outside = away[len(within)]
+        near, far = self.miss(inside), self.miss(outside)
+        for _ in range(_LOOKS_AT_EDGE):
+            share = (math.copysign(_INSIDE * self.target.slack, far) - near) / (far - near)
+            value = self.between(inside, outside, _FINENESS, share) if share > 0 else None
+            if value is None:
+                break
+            outside, far = value, self._glimpse(value, beside=away[0])
+            if abs(far) <= self.target.slack:
+                return value
         return inside
+
+    def _glimpse(self, value: float, beside: float) -> float:
+        """How far the level is missed, by one run with the chance of the first at a setting that was seen."""
+        seen, label = Seen(value, self.step.with_drive(value)), str(self.target.measure)
+        self.go_on(seen, self.run, 1)
+        first, score = self.seen[beside].runs[0][label].value, math.inf
+        if seen.runs and math.isfinite(seen.runs[0][label].value):
+            score = seen.runs[0][label].value
+        return self.miss(beside) + score - first
 
 
 def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3) -> Level:

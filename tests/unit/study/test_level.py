@@ -203,15 +203,16 @@ def test_far_from_the_level_one_run_is_enough():
     found = search(noisy(), 71.3, repeats=10)
     runs = Counter(noisy.runs)
     assert abs(found.score - 71.3) <= 0.1
-    assert set(runs.values()) == {1, 10}
+    assert {runs[value] for value in found.tried} == {1, 10}
     assert all(runs[value] == 10 for value, score in found.tried.items() if abs(score - 71.3) < 2)
 
 
 def test_runs_that_differ_much_are_all_made():
     """One of a few runs that differ by as much as the whole range tells nothing."""
     noisy = curved(lambda by: by, 30.0)
-    search(noisy(), 50.0, repeats=4)
-    assert set(Counter(noisy.runs).values()) == {4}
+    found = search(noisy(), 50.0, repeats=4)
+    runs = Counter(noisy.runs)
+    assert {runs[value] for value in found.tried} == {4}
 
 
 @settings(max_examples=20, deadline=None)
@@ -690,13 +691,13 @@ def fixed(name, low, high=None, deviation=0.0, apart=""):
 
 
 def test_the_loss_is_shown_over_the_tolerance():
-    """30 ± 10 % is from 27 to 33, and twice as much is lost; the edges lie three quarters of the way."""
+    """30 ± 10 % is from 27 to 33, and twice as much is lost; the edges lie nine tenths of the way."""
     target = Target(Moved(), 30.0, 0.1)
     found = compare(CASE, [Step(_NoisyShift())], Run(seed=1), ranked_by=_Dear(), target=target, repeats=3)
     (only,) = found.outcomes
     best, worst = only.ranked_range
     assert best <= only.ranked.mean <= worst
-    assert worst - best == pytest.approx(2 * 2 * 0.75 * 3, rel=0.2)  # chance is common, so it cancels
+    assert worst - best == pytest.approx(2 * 2 * 0.9 * 3, rel=0.1)  # chance is common, so it cancels
     assert found.to_dict()["outcomes"][0]["ranked_range"] == [best, worst]
     assert found.to_frame().select("ranked_low", "ranked_high").row(0) == (best, worst)
 
