@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import numpy as np
 import polars as pl
@@ -105,6 +106,62 @@ def test_questions_that_contradict_themselves(run, people):
         code, _, err = run("compare", "people.csv", "-m", "mdav", *wrong)
         assert code == 2
         assert told in err
+
+
+def next_commands(err):
+    _, _, told = err.partition("\nNext:\n")
+    return [shlex.split(line, comments=True) for line in told.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "asked", [("--level", "0.6", "--tolerance", "0.2"), ("--require", "rank-linkage >= 0.5")]
+)
+def test_the_next_commands_work_as_they_stand(run, people, tmp_path, asked):
+    """Hold another measure; write the plan of the winner, which runs."""
+    given = ("-m", "mdav", "-m", "rank-swapping", "--columns", "income,tax", *asked)
+    code, _, err = run("compare", "people.csv", *given, *QUICK)
+    assert code == 0
+    another, write = next_commands(err)
+    assert another[:3] == write[:3] == ["sfumato", "compare", "people.csv"]
+    assert another[-2:] == ["--hold", "dbrl"]
+    assert another.count("--method") == 2
+    for command in (another, write):
+        assert command[command.index("--rank-by") + 1] == "il1s"
+        code, out, err = run(*command[1:], "--seed", 1)
+        assert code == 0
+        assert out.splitlines()[1].split()[0] == "1"
+    plan = tmp_path / "plan.toml"
+    winner = write[write.index("--method") + 1].partition("(")[0]
+    assert f'method = "{winner}"' in plan.read_text(encoding="utf-8")
+    assert run("check", "plan.toml")[0] == 0
+    assert run(*write[1:])[0] == 3  # never over a file unasked
+    assert [each[-2] for each in next_commands(run(*another[1:], "--seed", 1)[2])] == [
+        "--hold",
+        "--write-plan",
+    ]
+
+
+def test_the_written_plan_makes_what_was_compared(run, people, tmp_path):
+    given = ("-m", "mdav(k=4)", "--columns", "income,tax", "--write-plan", "plan.toml")
+    code, _, err = run("compare", "people.csv", *given, *QUICK)
+    assert code == 0
+    assert "plan: plan.toml" in err
+    assert "--write-plan" not in err
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    assert "k = 4" in text
+    assert "rank-linkage(floor=0.5) >= 0." in text
+    assert run("run", "plan.toml")[0] == 0
+
+
+def test_the_table_shows_the_loss_over_the_tolerance_and_who_is_tied(run, people):
+    given = ("-m", "rank-swapping", "-m", "rank-swapping-buckets", "--level", 0.6, "--tolerance", 0.2)
+    code, out, err = run("compare", "people.csv", *given, *QUICK)
+    assert code == 0
+    assert "(± 20%)" in err
+    head, first, second = out.splitlines()[:3]
+    assert re.search(r"il1s +at ± 20% +remark", head)
+    assert re.search(r" [0-9.]+ to [0-9.]+ +tied with rank-swapping", first)
+    assert first.split()[0] == second.split()[0] == "1"
 
 
 @pytest.mark.parametrize("method", ["mdav(k=5", "mdav(k=5)x"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sfumato.cli import _options
 from sfumato.cli._resources import (
@@ -21,13 +23,26 @@ from sfumato.cli._resources import (
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import labelled
+from sfumato.recipes.demand import Demand, labelled
 from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached
 from sfumato.study.spread import Spread
 
+if TYPE_CHECKING:
+    from sfumato.recipes.plan import Plan
+    from sfumato.releasing.prepare import Question, Request
+
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
+
+#: Options that say what is compared and how it is read: the next command has them too.
+_KEPT = (
+    "rank_by", "tolerance", "repeats", "columns", "hierarchy_files", "resource_files", "control", "plan_path",
+    "delimiter", "decimal", "encoding", "sheet", "header",
+)  # fmt: skip
+
+#: What may be held next, and of how many methods.
+_OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 
 
 @click.command("compare", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
@@ -63,6 +78,7 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 @click.option(
     "--public", is_flag=True, help="Make the report fit to publish: nothing that helps an intruder."
 )
+@click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the winner here.")
 @click.option("--why", is_flag=True, help="Say of each method that is not ranked why.")
 @_options.columns_option
 @hierarchy_option
@@ -77,16 +93,21 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front
+    from sfumato.cli.tune import write_plan
+    from sfumato.io import check_writable
     from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.report import check_report, write_report
     from sfumato.study.compare import require_reached
 
     report: Path | None = options["report"]
+    place: Path | None = options["write_plan"]
     asked = request_of(source, options, columns=(), profile=None)
     named = [*files_named(asked), *([options["like"]] if options["like"] else [])]
-    how = {"originals": named, "overwrite": options["overwrite"]}
+    how: dict[str, Any] = {"originals": named, "overwrite": options["overwrite"]}
     if report is not None:
         check_report(report, **how)
+    if place is not None:
+        check_writable(place, **how)
     if options["like"] and options["level"] is not None:
         raise ParameterError("only one of --level and --like can be given, got: both")
     question = prepare_question(asked, released=options["like"], aligned=options["aligned"])
@@ -116,7 +137,12 @@ def command(source: str, **options: Any) -> None:
     if report is not None:
         paths = write_report(study, report, public=options["public"], **how)
         say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
+    if place is not None and study.winner is not None:
+        write_plan(_plan(study, question, asked, options), place, named, options)
     require_reached(study)
+    if not options["as_json"]:
+        for line in _next(study, click.get_current_context()):
+            say(line, quiet=options["quiet"])
 
 
 def method_of(text: str) -> Any:
@@ -126,12 +152,62 @@ def method_of(text: str) -> Any:
     return parse_method(text)
 
 
+def _plan(study: Study, question: Question, asked: Request, options: Mapping[str, Any]) -> Plan:
+    """The plan of the winner: it requires what all were brought to, a level less the tolerance."""
+    from sfumato.cli.tune import base_plan
+    from sfumato.recipes.recipe import Recipe
+    from sfumato.tuning import planned
+
+    assert study.winner is not None
+    demands = study.demands or (Demand(study.target.requirement, study.scenario),)
+    return planned(base_plan(question, asked, options), Recipe((study.winner.step,)), demands, question.table)
+
+
+def _next(study: Study, context: click.Context) -> list[str]:
+    """What to do next, as commands: the same by another measure, and the plan of the winner."""
+    winner, options = study.winner, context.params
+    if winner is None:
+        return []
+    first, asked = ["--method", str(winner.step.method)], {study.target.measure.name}
+    asked |= {demand.measure.name for demand in study.demands}
+    others = [o.step.method.name for o in study.outcomes if o.rank is not None and o is not winner]
+    named = [word for name in others[: _MOST_METHODS - 1] for word in ("--method", name)]
+    kept = ["sfumato", "compare", options["source"], *_repeated(context, _KEPT)]
+    other = next((name for name in _OTHERS if name not in asked and name in winner.beside), "")
+    held = _repeated(context, ("require", "profile", "like", "aligned"))
+    held = held if study.demands else ["--hold", str(study.target.measure)]
+    lines = []
+    if other and named and study.target.measure.aspect == "risk":
+        line = shlex.join([*kept, *first, *named, "--hold", other])
+        lines.append(f"  {line}  # as safe as the winner by another measure")
+    if options["write_plan"] is None:
+        line = shlex.join([*kept, *first, *held, "--write-plan", "plan.toml"])
+        lines.append(f"  {line}  # write the plan of the winner")
+    return ["\nNext:", *lines] if lines else []
+
+
+def _repeated(context: click.Context, names: Sequence[str]) -> list[str]:
+    """The options of these names that were given, as they are written."""
+    words = []
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if option.name not in names or not given:
+            continue
+        if isinstance(value, bool):
+            words.append(option.opts[-1] if value else option.secondary_opts[-1])
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [option.opts[-1], str(each)]
+    return words
+
+
 def _show(study: Study, *, quiet: bool, why: bool) -> None:
     held, ranked = study.target.measure, study.ranked_by
     what = (
         f"required: {study.aim}"
         if study.demands
-        else f"{held.title} held at {study.target.value:.4g} (± {study.target.tolerance:.0%})"
+        else f"{held.title} held at {study.target.value:.4g} (± {study.target.share})"
     )
     say(
         f"{len(study.original)} records; {what}; ranked by {ranked.title}, {ranked.better} is better; "
@@ -143,8 +219,8 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     shown = list(dict.fromkeys(label for label, _ in labelled(study.demands))) or [held.name]
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
-    rows = [_row(outcome, shown) for outcome in listed]
-    headers = ["rank", "method", "parameter", *shown, ranked.name, "remark"]
+    rows = [_row(outcome, shown, study) for outcome in listed]
+    headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}", "remark"]
     emit_table(headers, rows, right=[0], about=1)
     _show_beside(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
@@ -178,14 +254,16 @@ def _beside(score: Score) -> str:
     return f"{about}{score.value:.4g}" if math.isfinite(score.value) else "—"
 
 
-def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
+def _row(outcome: Outcome, shown: Sequence[str], study: Study) -> list[str]:
     reached, remarks = outcome.level.reached, list(outcome.remarks)
     if outcome.ranked is None:
         remarks.append("requirements not met" if outcome.level.reason else "level unreachable")
     elif reached is Reached.NEAREST and not outcome.apart:
         remarks.append(str(reached))
-    if outcome.tied_with_next:
-        remarks.append("no better than the next, within chance")
+    if outcome.tied_with:
+        remarks.append(
+            f"tied with {', '.join(study.outcomes[place].step.method.name for place in outcome.tied_with)}"
+        )
     scores = [outcome.scores.get(label, outcome.held) for label in shown]
     return [
         "—" if outcome.rank is None else str(outcome.rank),
@@ -193,8 +271,13 @@ def _row(outcome: Outcome, shown: Sequence[str]) -> list[str]:
         outcome.level.setting,
         *map(_spread, scores),
         _spread(outcome.ranked),
+        _range(outcome.ranked_range),
         "; ".join(filter(None, remarks)),
     ]
+
+
+def _range(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None or ends[0] == ends[1] else f"{min(ends):.4f} to {max(ends):.4f}"
 
 
 def _spread(spread: Spread | None) -> str:

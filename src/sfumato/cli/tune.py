@@ -81,7 +81,7 @@ _GIVEN = (
 @_options.quiet_option
 def command(source: str, **options: Any) -> None:
     """Find the recipe that meets all requirements and loses least."""
-    from sfumato.io import check_writable, write_text
+    from sfumato.io import check_writable
 
     place: Path | None = options["write_plan"]
     originals = [source] if Path(source).is_file() else []
@@ -93,11 +93,17 @@ def command(source: str, **options: Any) -> None:
     else:
         _show(tuned)
     if place is not None:
-        plan = tuned.plan.to_toml()
-        write_text(place, plan, originals=originals, overwrite=options["overwrite"])
-        for blocker in tuned.plan.blockers():
-            say(f"before it can run: {blocker}", quiet=options["quiet"])
-        say(f"plan: {place}; `sfumato run {place}` makes the release", quiet=options["quiet"])
+        write_plan(tuned.plan, place, originals, options)
+
+
+def write_plan(plan: Plan, place: Path, originals: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Write a plan, and say what must be decided before it can run."""
+    from sfumato.io import write_text
+
+    write_text(place, plan.to_toml(), originals=originals, overwrite=options["overwrite"])
+    for blocker in plan.blockers():
+        say(f"before it can run: {blocker}", quiet=options["quiet"])
+    say(f"plan: {place}; `sfumato run {place}` makes the release", quiet=options["quiet"])
 
 
 def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
@@ -129,7 +135,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 scenario=asked.scenarios if described else None,
                 resources=asked.resources,
                 control=asked.plan.control,
-                plan=_base(asked, request, options),
+                plan=base_plan(asked, request, options),
                 run=run,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
@@ -155,7 +161,7 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def _base(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan:
+def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
     plan, place = asked.plan, options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
@@ -163,7 +169,7 @@ def _base(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan
     def seen(path: str) -> str:
         return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
+    output = replace(plan.output, path=options["out"]) if options.get("out") else plan.output
     return replace(
         plan,
         data=request.as_written(plan.source_at(seen(str(asked.source)))),

@@ -126,6 +126,7 @@ def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
         return replace(each, mean=mean, deviation=public_digits(each.deviation, grain=grain))
 
     held, level = study.target.measure, number(outcome.level.score, study.target.measure)
+    best, worst = (number(end, study.ranked_by) for end in outcome.ranked_range or (math.nan, math.nan))
     scores = {
         label: spread(outcome.scores.get(label), demand.measure) for label, demand in labelled(study.demands)
     }
@@ -134,6 +135,7 @@ def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
         level=replace(outcome.level, score=math.nan if level is None else level),
         held=spread(outcome.held, held),
         ranked=spread(outcome.ranked, study.ranked_by),
+        ranked_range=None if outcome.ranked_range is None or best is None or worst is None else (best, worst),
         scores={label: each for label, each in scores.items() if each is not None},
         beside={
             name: replace(each, value=public_digits(each.value, grain=grain))
@@ -242,7 +244,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, public: bool) -> dict[str, Any]:
     outcome = study.outcomes[place]
-    following = labels[place + 1] if place + 1 < len(labels) else ""
+    tied = [labels[at] for at in outcome.tied_with]
     drive = outcome.step.method.drive()
     said: dict[str, Any] = {
         "key": key,
@@ -258,12 +260,13 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "level": finite(outcome.level.score),
         "held": _spread(outcome.held),
         "ranked": _spread(outcome.ranked),
+        "ranked_range": sorted(map(finite, outcome.ranked_range)) if outcome.ranked_range else None,
         "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
         "runs_met": outcome.kept,
         "apart": outcome.apart,
         "beside": {name: beside_said(score) for name, score in outcome.beside.items()},
-        "tied_with_next": outcome.tied_with_next,
-        "remark": remark(outcome, following, target=study.target),
+        "tied_with": tied,
+        "remark": remark(outcome, tied, target=study.target),
     }
     if public:
         return said

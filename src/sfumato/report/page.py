@@ -240,6 +240,9 @@ def _rows(told: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             **outcome,
             **{f"{part}_said": _mean_and_doubt(outcome[part], decimals[part]) for part in decimals},
+            "range_said": " to ".join(
+                figure(end, decimals=decimals["ranked"]) for end in outcome["ranked_range"] or ()
+            ),
             "runs": outcome["held"]["runs"] if outcome["held"] else None,
         }
         for outcome in outcomes

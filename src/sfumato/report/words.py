@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from sfumato.core.measure import Measure
 from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached, Target
 from sfumato.study.spread import Spread
@@ -54,8 +53,8 @@ def plain(text: str) -> str:
     return _ROLE.sub(r"\1", text).replace("``", "").replace("`", "")
 
 
-def remark(outcome: Outcome, following: str, *, target: Target) -> str:
-    """What must be known to read an outcome's row; ``following`` is the label of the next in rank."""
+def remark(outcome: Outcome, tied: Sequence[str], *, target: Target) -> str:
+    """What must be known to read an outcome's row; ``tied`` are the labels of those that it is tied with."""
     parts = []
     if outcome.level.reached is Reached.REFUSED:
         parts.append("does not apply to these data")
@@ -73,8 +72,8 @@ def remark(outcome: Outcome, following: str, *, target: Target) -> str:
         parts.append(outcome.remark)
     if outcome.step.caution:
         parts.append(outcome.step.caution)
-    if outcome.tied_with_next:
-        parts.append(f"tied with {following}")
+    if tied:
+        parts.append(f"tied with {named_in_row(tied)}")
     return "; ".join(parts)
 
 
@@ -95,7 +94,7 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
         if winner.ranked:
             how = f", with {ranked_by.title} {figure(winner.ranked.mean)} ({ranked_by.side()})"
         said.append(f"{where}, {label} ranks first{how}.")
-        said.append(_lead(winner, placed[1:], ranked_by, alone=len(named) == 1))
+        said.append(_lead(winner, placed[1:], study, alone=len(named) == 1))
         said += [study.caution] if study.caution else []
     else:
         brought = "meet" if study.demands else "be brought to"
@@ -120,18 +119,20 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     ]
 
 
-def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], measure: Measure, *, alone: bool) -> str:
+def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], study: Study, *, alone: bool) -> str:
     if not others:
         return "It is the only method compared." if alone else "No other method reaches the level."
     if others[0][1].ranked is None or winner.ranked is None:
         return f"How far the next, {others[0][0]}, is behind is not told: {TOLD_BY_FEW}."
     label, second = others[0][0], others[0][1].ranked
-    if winner.tied_with_next:
+    if winner.tied_with:
+        tolerance, closer = f" or the tolerance (± {study.target.share})", " or with a smaller tolerance"
+        tolerance, closer = ("", "") if study.demands else (tolerance, closer)
         return (
-            f"Its lead over the next, {label} ({figure(second.mean)}), is within what chance explains: "
-            "take the two as tied, or compare them over more runs."
+            f"Its lead over the next, {label} ({figure(second.mean)}), is within what chance{tolerance} "
+            f"explains: take them as tied, or compare them over more runs{closer}."
         )
-    more = "lower" if measure.better == "low" else "higher"
+    more = "lower" if study.ranked_by.better == "low" else "higher"
     share = _percent(winner.ranked.mean, second.mean)
     much = f"{share} {more}" if share else more
     return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(

@@ -53,13 +53,16 @@ class Outcome:
     Where several requirements are asked for, ``scores`` has each of them by its label, and ``kept`` says in
     how many of the fresh runs all were met. One that is ``apart`` is measured but not ranked: its
     fresh runs are not where the others are. ``beside`` are risks of one release that nobody held.
+    ``ranked_range`` are the best and the worst that the ranking measure gives within the tolerance;
+    ``tied_with`` are the places of those that are neither better nor worse.
     """
 
     level: Level
     held: Spread | None = None  # the measure held equal, or the first requirement's
     ranked: Spread | None = None  # the measure the ranking is by
     rank: int | None = None
-    tied_with_next: bool = False
+    ranked_range: tuple[float, float] | None = None
+    tied_with: tuple[int, ...] = ()
     scores: Mapping[str, Spread] = field(default_factory=dict)
     kept: int | None = None
     apart: str = ""
@@ -95,7 +98,8 @@ class Outcome:
             "reason": self.level.reason,
             "held": self.held.to_dict() if self.held else None,
             "ranked": self.ranked.to_dict() if self.ranked else None,
-            "tied_with_next": self.tied_with_next,
+            "ranked_range": sorted(self.ranked_range) if self.ranked_range else None,
+            "tied_with": list(self.tied_with),
             "scores": {label: spread.to_dict() for label, spread in self.scores.items()},
             "runs_met": self.kept,
             "apart": self.apart,
@@ -193,6 +197,7 @@ class Study:
 
     def to_frame(self) -> pl.DataFrame:
         """The ranking, a row for each method; ``held`` is the measure made equal or the first requirement."""
+        numbers = ("held", "ranked", "ranked_low", "ranked_high")
         return pl.DataFrame(
             [
                 {
@@ -201,11 +206,13 @@ class Study:
                     "parameter": each.level.setting,
                     "held": each.held.mean if each.held else None,
                     "ranked": each.ranked.mean if each.ranked else None,
+                    "ranked_low": min(each.ranked_range) if each.ranked_range else None,
+                    "ranked_high": max(each.ranked_range) if each.ranked_range else None,
                     "remark": "; ".join(filter(None, (each.remark, each.step.caution))),
                 }
                 for each in self.outcomes
             ],
-            schema_overrides={"rank": pl.Int64, "held": pl.Float64, "ranked": pl.Float64},
+            schema_overrides={"rank": pl.Int64, **dict.fromkeys(numbers, pl.Float64)},
         )
 
     def __repr__(self) -> str:  # no cells: it may stand in a traceback
@@ -410,15 +417,32 @@ class _Comparison:
                 usable(measure, held[-1][label])
             usable(self.ranked_by, ranked[-1])
             run.tell("scoring", len(held), len(turns), level.step.method.title)
-        spreads = spreads_of(held)
-        return Outcome(
+        spreads, over = spreads_of(held), spread_of(ranked)
+        outcome = Outcome(
             level,
             held=spreads[self.held],
-            ranked=spread_of(ranked),
+            ranked=over,
             scores={label: spreads[label] for label, _ in self.labelled},
             kept=sum(map(self._kept, held)) if self.demands else None,
             example=example,
         )
+        if over is None or self._apart(outcome):
+            return outcome
+        ends = self._range(level, over.mean, ranked[0].value, run, turns[0])
+        return replace(outcome, ranked_range=ends)
+
+    def _range(self, level: Level, mean: float, first: float, run: Run, turn: int) -> tuple[float, float]:
+        """The best and the worst of the ranking measure over the tolerance: at the level and its edges.
+
+        At an edge one run is made, with the chance of the first run at the level, which gave ``first``: what
+        differs between the two is the setting's.
+        """
+        seen = [mean]
+        for step in level.edges:
+            (found,) = repeated(Recipe((step,)), self.case, [self.ranked_by], run, [turn])
+            seen.append(mean + usable(self.ranked_by, *found.scores.values()) - first)
+        ends = min(seen), max(seen)
+        return ends if self.ranked_by.better == "low" else ends[::-1]
 
     def _kept(self, scores: Mapping[str, Score]) -> bool:
         return all(demand.requirement.met_by(scores[label]) for label, demand in self.labelled)
@@ -437,18 +461,41 @@ class _Comparison:
 
 
 def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, ...]:
-    """Best first; then without a rank those that lie apart from the level, and those that never reach it."""
+    """Best first; then without a rank those that lie apart from the level, and those that never reach it.
+
+    Before a method rank those that are better than it, and no others: who are tied with all alike share one.
+    """
     sign = 1 if measure.better == "low" else -1
     measured = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
     reached = [outcome for outcome in measured if not outcome.apart]
+    ranks = [1 + sum(_beats(other, outcome, measure) for other in reached) for outcome in reached]
+    order = sorted(range(len(reached)), key=ranks.__getitem__)
+    reached, ranks = [reached[place] for place in order], [ranks[place] for place in order]
     placed = [
-        replace(outcome, rank=place, tied_with_next=_tied(outcome, following))
-        for place, (outcome, following) in enumerate(
-            zip(reached, [*reached[1:], None], strict=False), start=1
-        )
+        replace(outcome, rank=rank, tied_with=_tied_with(place, reached, measure))
+        for place, (outcome, rank) in enumerate(zip(reached, ranks, strict=True))
     ]
     apart = [outcome for outcome in measured if outcome.apart]
     return (*placed, *apart, *(outcome for outcome in outcomes if not outcome.ranked))
+
+
+def _tied_with(place: int, outcomes: Sequence[Outcome], measure: Measure) -> tuple[int, ...]:
+    """The places of the outcomes that are neither better nor worse than that in a place."""
+    own = outcomes[place]
+    return tuple(
+        at
+        for at, other in enumerate(outcomes)
+        if at != place and not _beats(own, other, measure) and not _beats(other, own, measure)
+    )
+
+
+def _beats(first: Outcome, second: Outcome, measure: Measure) -> bool:
+    """Whether one is better than another wherever both are within the tolerance, by more than chance."""
+    if first.ranked is None or second.ranked is None:
+        return False
+    worst = replace(first.ranked, mean=first.ranked_range[1] if first.ranked_range else first.ranked.mean)
+    best = replace(second.ranked, mean=second.ranked_range[0] if second.ranked_range else second.ranked.mean)
+    return measure.is_better(worst.mean, best.mean) and worst.differs_from(best)
 
 
 def fold(reached: Reached, names: Sequence[str]) -> str:
@@ -462,12 +509,6 @@ def beside_said(score: Score) -> dict[str, Any]:
     """A risk that stands beside the ranking, as a dictionary for JSON."""
     value = score.value if math.isfinite(score.value) else None
     return {"value": value, "status": score.status.value, "reason": score.reason}
-
-
-def _tied(first: Outcome, second: Outcome | None) -> bool:
-    if second is None or first.ranked is None or second.ranked is None:
-        return False
-    return not first.ranked.differs_from(second.ranked)
 
 
 def require_reached(study: Study) -> None:

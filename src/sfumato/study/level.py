@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from sfumato.core.measure import Measure
+from sfumato.core.measure import Measure, Score
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Step
-from sfumato.study._probe import Probe
+from sfumato.study._probe import Probe, Seen
 from sfumato.study.evaluate import CANNOT, Case
 from sfumato.study.spread import Spread
 
 #: Steps after which narrowing stops.
 _MOST_STEPS = 40
-#: How finely the drive is set, as a share of the range worth searching.
-_FINENESS = 1e-4
+#: How finely the drive is set, as a share of the range worth searching; and where the measure is level.
+_FINENESS, _COARSE = 1e-4, 0.01
+#: The least that runs need tell of the level, as a share of the tolerance.
+_FINEST = 0.1
+#: So many settings are looked at in all runs. Of others that miss the level by so many tolerances, and
+#: standard deviations between runs, one run tells enough.
+_LOOKS_IN_FULL, _FAR, _DEVIATIONS = 3, 3, 4
+#: A bracket is narrowed by at least this share of it.
+_SHORTEST = 0.1
+#: An edge of the tolerance is looked for at this share of it, so many times.
+_INSIDE, _LOOKS_AT_EDGE = 0.9, 3
 
 
 class Reached(StrEnum):
@@ -63,6 +73,18 @@ class Target:
         """Largest difference that counts as reached."""
         return self.tolerance * abs(self.value) if self.value else self.tolerance
 
+    @property
+    def share(self) -> str:
+        """The tolerance as it is said."""
+        return f"{100 * self.tolerance:g}%"
+
+    @property
+    def requirement(self) -> Requirement:
+        """What a release must score that is as good as the level, or worse by the tolerance."""
+        sign, gap = ("<=", self.slack) if self.measure.better == "low" else (">=", -self.slack)
+        low, high = self.measure.bounds
+        return Requirement(self.measure, sign, min(max(float(f"{self.value + gap:.6g}"), low), high))
+
     def met_by(self, value: float) -> bool:
         """Whether a value is near enough."""
         return abs(value - self.value) <= self.slack
@@ -86,7 +108,8 @@ class Level:
     """Where the search ended: the parameter's value, what it gives, and every point tried on the way.
 
     ``reason`` tells it in words where a number does not: several requirements, or a method that refuses.
-    A step without a drive has no ``parameter``, and its ``value`` is not a number.
+    A step without a drive has no ``parameter``, and its ``value`` is not a number. ``edges`` are the step
+    where the tolerance ends, on both sides of it.
     """
 
     step: Step
@@ -96,6 +119,7 @@ class Level:
     reached: Reached
     tried: Mapping[float, float] = field(default_factory=dict, repr=False)
     reason: str = ""
+    edges: tuple[Step, ...] = field(default=(), repr=False)
 
     @property
     def setting(self) -> str:
@@ -123,67 +147,145 @@ class Level:
 
 
 class _Search(Probe):
-    """Looks for the setting at which the mean of a measure is at the target."""
+    """Looks for the setting at which the mean of a measure is as near to the target as its runs can tell."""
 
     def __init__(self, step: Step, case: Case, target: Target, run: Run, *, repeats: int) -> None:
         super().__init__(step, case, [target.measure], run, repeats=repeats, task="reaching the level")
         self.target = target
-        self.tried: dict[float, float] = {}
+        self.tried: dict[float, Spread] = {}
+        self.start = 0.0  # the end of the range to come from: the worse one by the measure
 
-    def score(self, value: float) -> float:
+    def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
+        """One run that is far from the level, by more than runs of the setting most like it differ."""
+        if len(self.tried) < _LOOKS_IN_FULL:
+            return False
+        score = scores[str(self.target.measure)].value
+        full = [spread for spread in self.tried.values() if spread.runs == self.repeats]
+        alike = min(full, key=lambda spread: abs(spread.mean - score), default=Spread(score, 0.0, 1))
+        missed = abs(score - self.target.value)
+        return missed > _FAR * self.target.slack + _DEVIATIONS * alike.deviation
+
+    def score(self, value: float) -> Spread:
         """What the measure gives at a setting."""
-        self.tried[value] = self.mean(self.target.measure, value)
+        if value not in self.tried:
+            measure, mean = self.target.measure, self.mean(self.target.measure, value)
+            runs = [scores[str(measure)].value for scores in self.seen[value].runs]
+            self.tried[value] = replace(Spread.of(runs), mean=mean)
         return self.tried[value]
 
     def miss(self, value: float) -> float:
         """How far, and on which side, the level is missed at a setting."""
-        return self.score(value) - self.target.value
+        return self.score(value).mean - self.target.value
 
     def meets(self, value: float) -> bool:
-        """Whether a setting is near enough to the level."""
-        return self.target.met_by(self.score(value))
+        """Whether a setting is within the tolerance."""
+        return self.target.met_by(self.score(value).mean)
 
-    def best(self, start: float) -> float:
-        """The setting to take: the first that meets the level, coming from ``start``; else the nearest.
+    def doubt(self, value: float) -> float:
+        """What the runs at a setting cannot tell: their standard error, within reason of the tolerance."""
+        return min(max(self.score(value).error, _FINEST * self.target.slack), self.target.slack)
 
-        A risk that cannot be met exactly is taken on the safe side, when that side was seen.
+    def is_near(self, value: float) -> bool:
+        """Whether the runs at a setting cannot tell it from the level."""
+        return abs(self.miss(value)) <= self.doubt(value)
+
+    def passes(self, first: float, second: float) -> bool:
+        """Whether the level lies between two settings."""
+        return self.miss(first) * self.miss(second) < 0
+
+    @property
+    def line(self) -> list[float]:
+        """The settings that were tried, from the start of the search on."""
+        return sorted(self.tried, key=lambda value: abs(value - self.start))
+
+    def best(self) -> float:
+        """The setting to take: of those that runs cannot tell from the nearest, the first from the start.
+
+        A risk that is not met within the tolerance is taken on the safe side, when that side was seen.
         """
-        target, measure = self.target, self.target.measure
-        met = [value for value, score in self.tried.items() if target.met_by(score)]
-        if met:
-            return min(met, key=lambda value: abs(value - start))
-        values = sorted(self.tried)
-        if measure.aspect == "risk":
-            safe = [value for value in values if measure.is_better(self.tried[value], target.value)]
-            values = safe or values
-        return min(values, key=lambda value: abs(self.tried[value] - target.value))
+        target, values = self.target, self.line
+        admitted = [value for value in values if self.meets(value)]
+        if not admitted and target.measure.aspect == "risk":
+            admitted = [v for v in values if target.measure.is_better(self.tried[v].mean, target.value)]
+        admitted = admitted or values
+        nearest = min(abs(self.miss(value)) for value in admitted)
+        return next(value for value in admitted if abs(self.miss(value)) <= nearest + self.doubt(value))
+
+    def is_flat(self, first: float, second: float) -> bool:
+        """Whether from one setting to another the measure hardly moves on a step that is worth taking."""
+        assert self.drive is not None
+        position = self.drive.position
+        low, high = map(position, self.drive.tune or (first, second))
+        width = abs(position(second) - position(first)) / (high - low)
+        return abs(self.miss(second) - self.miss(first)) * _COARSE <= self.doubt(first) * width
+
+    def edges(self, value: float) -> tuple[Step, ...]:
+        """The step where the tolerance ends, on both sides of a setting, as far as it was looked at."""
+        line = self.line
+        place = line.index(value)
+        found = {self._edge(line[place::-1]), self._edge(line[place:])} - {value}
+        return tuple(self.step.with_drive(each) for each in sorted(found))
+
+    def _edge(self, away: Sequence[float]) -> float:
+        """The last setting within the tolerance on a way that begins with one: as seen, or looked for."""
+        within = list(takewhile(self.meets, away))
+        inside = within[-1]
+        if len(within) == len(away):
+            return inside
+        outside = away[len(within)]
+        near, far = self.miss(inside), self.miss(outside)
+        for _ in range(_LOOKS_AT_EDGE):
+            share = (math.copysign(_INSIDE * self.target.slack, far) - near) / (far - near)
+            value = self.between(inside, outside, _FINENESS, share) if share > 0 else None
+            if value is None:
+                break
+            outside, far = value, self._glimpse(value, beside=away[0])
+            if abs(far) <= self.target.slack:
+                return value
+        return inside
+
+    def _glimpse(self, value: float, beside: float) -> float:
+        """How far the level is missed, by one run with the chance of the first at a setting that was seen."""
+        seen, label = Seen(value, self.step.with_drive(value)), str(self.target.measure)
+        self.go_on(seen, self.run, 1)
+        first, score = self.seen[beside].runs[0][label].value, math.inf
+        if seen.runs and math.isfinite(seen.runs[0][label].value):
+            score = seen.runs[0][label].value
+        return self.miss(beside) + score - first
 
 
 def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3) -> Level:
-    """Find the value of the step's drive parameter at which the measure's mean is at the target.
+    """Find the value of the step's drive parameter at which the measure's mean is nearest to the target.
 
-    The measure is taken to be monotone in tendency, not in each draw. From the end of the range that
-    misses the level by more, the values in between are looked at until the level is passed or met; then
-    the gap is narrowed, with the same replicates at every value, until the mean is within tolerance or the
-    parameter cannot be set more finely. Where the measure has levelled off, and many values give the level,
-    the first of them is taken: it changes the data least.
+    The measure is taken to be monotone in tendency, not in each draw. From the end of the range that is
+    worse by the measure, the values in between are looked at until the level is passed; then the gap is
+    narrowed, with the same replicates at every value, until they cannot tell the mean from the level or the
+    parameter cannot be set more finely. Of several values that they cannot tell apart, for the measure has
+    levelled off, the first is taken: of a risk that is the one that changes the data least. The method as it
+    is given is the first value inside the range that is looked at; far from the level one run is enough.
     """
     search = _Search(step, case, target, run, repeats=repeats)
     values = _with_numbers(search, search.grid())
-    if abs(search.miss(values[-1])) > abs(search.miss(values[0])):
+    first, last = search.score(values[0]).mean, search.score(values[-1]).mean
+    if target.measure.is_better(first, last):
         values.reverse()
+    search.start = values[0]
     bracketed = _approach(search, values)
-    value = search.best(start=values[0])
+    _come_back(search)
+    value = search.best()
+    score = search.score(value).mean
     reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
-    if not bracketed and target.measure.is_better(search.score(value), target.value):
+    if not bracketed and target.measure.is_better(score, target.value):
         reached = Reached.BETTER
+    within = search.meets(value)
     return Level(
         step=search.at(value).step,
         parameter=search.drive.name if search.drive else "",
         value=value,
-        score=search.score(value),
-        reached=Reached.WITHIN if search.meets(value) else reached,
-        tried=dict(sorted(search.tried.items())),
+        score=score,
+        reached=Reached.WITHIN if within else reached,
+        tried={each: spread.mean for each, spread in sorted(search.tried.items())},
+        edges=search.edges(value) if within else (),
     )
 
 
@@ -210,32 +312,55 @@ def _with_numbers(search: _Search, values: Sequence[float]) -> list[float]:
 
 def _approach(search: _Search, values: Sequence[float]) -> bool:
     """Walk towards the level until it is passed or met, and narrow the gap; False if it never is."""
-    if search.meets(values[0]):
+    first, last = values[0], values[-1]
+    if search.is_near(first):
         return True
-    if search.miss(values[0]) * search.miss(values[-1]) < 0:  # the ends tell enough: no need to scan
-        _narrow(search, values[0], values[-1])
-        return True
+    if search.passes(first, last):  # the ends tell enough: no need to scan
+        values = [first, *_as_given(search, first, last), last]
     for before, after in pairwise(values):
-        if search.miss(before) * search.miss(after) < 0 or search.meets(after):
+        if search.is_near(after) or search.passes(before, after):
             _narrow(search, before, after)
             return True
     return False
 
 
-def _narrow(search: _Search, first: float, second: float) -> None:
-    """Narrow a bracket: by the straight line between its ends, by halving when that is slow.
+def _as_given(search: _Search, first: float, last: float) -> list[float]:
+    """The setting that the step came with, where it lies between two and has a number."""
+    own = getattr(search.step.method, search.drive.name) if search.drive else None
+    if not isinstance(own, int | float) or not min(first, last) < own < max(first, last):
+        return []
+    try:
+        search.score(own)
+    except CANNOT:
+        return []
+    return [own]
 
-    ``second`` lies beyond the level, or meets it without being beyond; then the first value that meets it
-    is looked for by halving.
-    """
-    for turn in range(_MOST_STEPS):
+
+def _narrow(search: _Search, first: float, second: float) -> None:
+    """Narrow a bracket until its far end is near: by a straight line between its ends, or halving if slow."""
+    slow = False
+    for _ in range(_MOST_STEPS):
         below, above = search.miss(first), search.miss(second)
-        beyond = below * above < 0
-        share = min(max(below / (below - above), 0.05), 0.95) if beyond and turn % 2 == 0 else 0.5
-        value = search.between(first, second, _FINENESS, share)
-        if value is None or (search.meets(value) and beyond):
+        share = below / (below - above) if search.passes(first, second) and not slow else 0.5
+        share = share if _SHORTEST < share < 1 - _SHORTEST else 0.5
+        value = None if search.is_near(second) else search.between(first, second, _FINENESS, share)
+        if value is None:
             return
-        if search.meets(value) or search.miss(value) * below < 0:
-            second = value
+        if search.is_near(value) or search.passes(first, value):
+            second, slow = value, share > 0.5  # noqa: PLR2004  — more than half of the bracket is left
         else:
-            first = value
+            first, slow = value, share < 0.5  # noqa: PLR2004
+
+
+def _come_back(search: _Search) -> None:
+    """Where the measure has levelled off, look for the first setting that does by halving the gap before."""
+    for _ in range(_MOST_STEPS):
+        line, value = search.line, search.best()
+        place = line.index(value)
+        levelled = line[place + 1 :][:1]
+        if place == 0 or not search.meets(value) or not all(search.is_flat(value, each) for each in levelled):
+            return
+        middle = search.between(line[place - 1], value, _COARSE)
+        if middle is None:
+            return
+        search.score(middle)

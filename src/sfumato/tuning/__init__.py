@@ -121,7 +121,7 @@ def tune(
         found = Tuner(case, judge, space, run, budget, kept, watch).search(known)
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
-    return conclude(found, judge, space, lambda recipe: _planned(plan, recipe, demands, whole), said)
+    return conclude(found, judge, space, lambda recipe: planned(plan, recipe, demands, whole), said)
 
 
 def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
@@ -165,7 +165,7 @@ def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[
     return works_of(singles, measures, runs / max(len(singles), 1), scenario=scenario, resources=resources)
 
 
-def _planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
+def planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
     """The plan that makes a recipe, judged by the demands."""
     scenarios = tuple(dict.fromkeys(demand.scenario for demand in demands))
     required = {

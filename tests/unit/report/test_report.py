@@ -236,9 +236,10 @@ def test_the_verdict_names_the_winner_and_its_lead(compared):
 
 
 def test_a_tie_is_called_a_tie(table):
-    given = study(table, swapping(table, tied_with_next=True), noise(table))
+    given = study(table, swapping(table, tied_with=(1,)), noise(table))
     told = twin(given, public=False)
-    assert "take the two as tied" in told["verdict"][1]
+    assert "take them as tied" in told["verdict"][1]
+    assert "the tolerance (± 1%)" in told["verdict"][1]
     assert told["outcomes"][0]["remark"] == "tied with Correlated noise"
 
 

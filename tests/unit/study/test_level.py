@@ -2,11 +2,15 @@
 
 import json
 import math
+from collections import Counter
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sfumato
 from sfumato.core import registry
@@ -21,12 +25,12 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.compare import compare, require_reached
-from sfumato.study.evaluate import Case
+from sfumato.study.compare import Outcome, _in_order, compare, require_reached
+from sfumato.study.evaluate import Case, evaluate
 from sfumato.study.frontier import Point, frontier, mark_front
-from sfumato.study.level import Reached, Target, level_of, reach
+from sfumato.study.level import Level, Reached, Target, level_of, reach
 from sfumato.study.spread import Spread
 from sfumato.study.target import held_by_default
 from shifts import Lost, Moved, Shift
@@ -127,6 +131,115 @@ def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
     assert 29 < found.value < 31
 
 
+class _Curve(Shift):
+    """Moves by a curve over its setting, and by chance."""
+
+    name = "toy-curve"
+    curve: ClassVar = staticmethod(lambda by: by)
+    chance: ClassVar[float] = 0.0
+    runs: ClassVar[list[float]] = []
+
+    def shift(self, rng):
+        self.runs.append(self.by)
+        return self.curve(self.by) + (rng.normal(0, self.chance) if self.chance else 0.0)
+
+
+def curved(curve, chance=0.0, drive=None):
+    """A method that moves by a curve."""
+    facts = {"name": "toy-curve", "curve": staticmethod(curve), "chance": chance, "runs": []}
+    facts |= {"randomness": Randomness(stochastic=bool(chance)), "__doc__": "A curve."}
+    if drive is not None:
+        facts |= {"by": drive, "__annotations__": {"by": float}}
+    return type("_Curved", (_Curve,), facts)
+
+
+def levelling(by):
+    """Nears 30 and never comes there."""
+    return 30 * (1 - math.exp(-by / 3))
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.02])
+def test_the_edge_of_the_tolerance_decides_nothing(chance):
+    """Every setting from 14 to 100 is within 1 % of 29.9; on it is only 3 ln 300 = 17.1."""
+    found = search(curved(levelling, chance)(), 29.9)
+    assert found.reached is Reached.WITHIN
+    assert found.value == pytest.approx(3 * math.log(300), abs=1)
+    assert abs(found.score - 29.9) <= 0.03
+
+
+@pytest.mark.parametrize("level", [30.0, 30.1])
+def test_on_a_plateau_the_mildest_setting_that_cannot_be_told_from_the_nearest(level):
+    """A tenth of the tolerance (.03) below 30 is 3 ln 1000 = 20.7: before it the curve still rises."""
+    found = search(curved(levelling)(), level)
+    assert 20 <= found.value <= 22
+    assert found.reached is Reached.WITHIN
+
+
+def test_a_plateau_at_the_mild_end_is_left_nowhere():
+    """The measure sees nothing of settings up to 40: as near as that is the one that changes nothing."""
+    found = search(curved(lambda by: max(by, 40.0))(), 40.0)
+    assert found.value == 0
+
+
+def test_of_steps_within_the_tolerance_the_nearest_is_taken_whichever_side_it_is_on():
+    stairs = curved(lambda by: 10.0 * (by // 10))
+    assert search(stairs(), 43.0, tolerance=0.2).score == 40
+    assert search(stairs(), 43.0, tolerance=0.01).score == 50  # none is within it: the safe side
+    assert 40 <= search(stairs(), 43.0, tolerance=0.2).value <= 41
+
+
+def test_two_settings_on_the_level_are_the_milder():
+    assert search(_Hump(), 30.0).value == pytest.approx(30, abs=0.1)
+
+
+@pytest.mark.parametrize("method", [Shift(by=33.3), _NoisyShift(by=61.7), _WholeShift(by=7)])
+def test_the_method_that_sets_the_level_stays_where_it_is(method):
+    level = level_of(Step(method), CASE, Moved(), Run(seed=1))
+    assert search(method, level).value == method.by
+
+
+def test_far_from_the_level_one_run_is_enough():
+    noisy = curved(lambda by: by**4 / 1e6, 0.05)
+    found = search(noisy(), 71.3, repeats=10)
+    runs = Counter(noisy.runs)
+    assert abs(found.score - 71.3) <= 0.1
+    assert {runs[value] for value in found.tried} == {1, 10}
+    assert all(runs[value] == 10 for value, score in found.tried.items() if abs(score - 71.3) < 2)
+
+
+def test_runs_that_differ_much_are_all_made():
+    """One of a few runs that differ by as much as the whole range tells nothing."""
+    noisy = curved(lambda by: by, 30.0)
+    found = search(noisy(), 50.0, repeats=4)
+    runs = Counter(noisy.runs)
+    assert {runs[value] for value in found.tried} == {4}
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    rises=st.lists(st.sampled_from([0.0, 0.0, 1.0, 5.0, 30.0, -8.0]), min_size=2, max_size=8),
+    level=st.floats(1, 60),
+    chance=st.sampled_from([0.0, 0.05, 2.0]),
+    tolerance=st.sampled_from([0.01, 0.1]),
+)
+def test_no_setting_that_was_tried_is_nearer_than_runs_can_tell(rises, level, chance, tolerance):
+    heights = np.cumsum([0.0, *rises])
+    method = curved(lambda by: float(np.interp(by, np.linspace(0, 100, len(heights)), heights)), chance)
+    target = Target(Moved(), level, tolerance)
+    found = reach(Step(method()), CASE, target, Run(seed=1))
+    missed = {value: abs(score - level) for value, score in found.tried.items()}
+    assert (missed[found.value] <= target.slack) == (found.reached is Reached.WITHIN)
+    if found.reached is Reached.WITHIN:
+        runs = [evaluate(Recipe((found.step,)), CASE, [Moved()], Run(seed=1), replicate=r) for r in range(3)]
+        scores = [each.scores["toy-moved"].value for each in runs]
+        assert np.mean(scores) == pytest.approx(found.score)
+        doubt = min(max(np.std(scores, ddof=1) / math.sqrt(3), target.slack / 10), target.slack)
+        assert missed[found.value] <= min(missed.values()) + doubt + 1e-9
+    else:
+        safe = [miss for value, miss in missed.items() if found.tried[value] > level]
+        assert missed[found.value] <= min(safe or missed.values()) + target.slack
+
+
 def test_a_level_that_cannot_be_reached_says_what_is_best():
     target = Target(Moved(), 150.0)
     found = reach(Step(Shift()), CASE, target, Run(seed=1))
@@ -217,7 +330,8 @@ def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
         by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
 
     found = study([Step(Short()), Step(Shift()), Step(_Hump())], repeats=2)
-    assert [outcome.rank for outcome in found.outcomes] == [1, 2, None]
+    assert [outcome.rank for outcome in found.outcomes] == [1, 1, None]  # the two lose alike
+    assert [outcome.tied_with for outcome in found.outcomes] == [(1,), (0,), ()]
     assert found.outcomes[-1].step.method.name == "toy-short"
     assert [o.step.method.name for o in found.unreached] == ["toy-short"]
     for outcome in found.outcomes[:2]:
@@ -324,7 +438,7 @@ def test_methods_at_their_weakest_setting_that_meets_all_requirements():
     )
     found = demanded([Step(_WholeShift()), Step(_Hump()), Step(Shift())], *asked, repeats=2)
     assert found.aim == "toy-moved >= 30 and toy-shrunk >= 20 and toy-shrunk(by=4.0) >= 5"
-    assert [outcome.rank for outcome in found.outcomes] == [1, 2, 3]
+    assert [outcome.rank for outcome in found.outcomes] == [1, 2, 2]  # the last two lose alike
     assert {o.level.reached for o in found.outcomes} == {Reached.MET}
     by_name = {outcome.step.method.name: outcome for outcome in found.outcomes}
     exact = by_name["toy-whole-shift"]
@@ -552,6 +666,130 @@ def test_the_default_sees_all_keys_or_says_which_not():
     step, target = Step(Shift(), ("x",)), Target(Moved(), 30.0)
     found = compare(case, [step], Run(seed=1), ranked_by=Lost(), target=target, repeats=1)
     assert found.notes == ("toy-moved does not see `town`, which the intruder knows",)
+
+
+# ------------------------------------------------------------------------ the loss over the tolerance, and ties
+
+
+class _Dear(Lost):
+    """Twice as much is lost as is moved."""
+
+    name = "toy-dear"
+
+    def measure(self, evidence, run):
+        return Score(2 * super().measure(evidence, run).value)
+
+
+def fixed(name, low, high=None, deviation=0.0, apart=""):
+    """An outcome that loses so much; at the edges of the tolerance more or less."""
+    mean = low if high is None else (low + high) / 2
+    step = Step(type("_Fixed", (Shift,), {"name": name, "__doc__": "Fixed."})())
+    level = Level(step, "by", 1.0, 30.0, Reached.WITHIN)
+    ends = None if high is None else (low, high)
+    spread = Spread(mean, deviation, 5)
+    return Outcome(level, held=Spread(30, 0, 5), ranked=spread, ranked_range=ends, apart=apart)
+
+
+def test_the_loss_is_shown_over_the_tolerance():
+    """30 ± 10 % is from 27 to 33, and twice as much is lost; the edges lie nine tenths of the way."""
+    target = Target(Moved(), 30.0, 0.1)
+    found = compare(CASE, [Step(_NoisyShift())], Run(seed=1), ranked_by=_Dear(), target=target, repeats=3)
+    (only,) = found.outcomes
+    best, worst = only.ranked_range
+    assert best <= only.ranked.mean <= worst
+    assert worst - best == pytest.approx(2 * 2 * 0.9 * 3, rel=0.1)  # chance is common, so it cancels
+    assert found.to_dict()["outcomes"][0]["ranked_range"] == [best, worst]
+    assert found.to_frame().select("ranked_low", "ranked_high").row(0) == (best, worst)
+
+
+def test_the_range_is_that_of_an_oracle_that_tries_every_setting():
+    """A plateau from 20 on is within the tolerance to its end, which costs five times as much."""
+    target = Target(Moved(), 29.9)
+    method = curved(levelling)
+
+    class Cost(Lost):
+        name = "toy-cost"
+
+        def measure(self, evidence, run):
+            moved = super().measure(evidence, run).value  # the setting, which the plateau hides
+            return Score(-3 * math.log(max(1 - moved / 30, math.exp(-100 / 3))))
+
+    (only,) = compare(CASE, [Step(method())], Run(seed=1), ranked_by=Cost(), target=target).outcomes
+    settings = np.linspace(0, 100, 2001)
+    inside = [by for by in settings if target.met_by(levelling(by))]
+    best, worst = only.ranked_range
+    assert only.ranked.mean == pytest.approx(only.level.value)
+    assert min(inside) - 0.1 <= best <= min(inside) + 2
+    assert worst == pytest.approx(max(inside), rel=0.01)
+
+
+def test_an_outcome_apart_or_under_requirements_has_no_range_but_its_own():
+    far = compare(CASE, [Step(_AlwaysFar())], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
+    assert far.outcomes[0].ranked_range is None
+    asked = demanded([Step(Shift())], Requirement(Moved(), ">=", 30)).outcomes[0]
+    assert asked.ranked_range == (asked.ranked.mean, asked.ranked.mean)
+
+
+def ranked(*outcomes, measure=None):
+    found = _in_order(outcomes, measure or Lost())
+    return [(o.step.method.name, o.rank, o.tied_with) for o in found]
+
+
+def test_ranges_that_overlap_are_tied_and_share_a_rank():
+    assert ranked(fixed("c", 31, 33), fixed("a", 10, 12), fixed("b", 11, 13)) == [
+        ("a", 1, (1,)), ("b", 1, (0,)), ("c", 3, ()),
+    ]  # fmt: skip
+    chain = ranked(fixed("a", 10, 12), fixed("b", 11, 14), fixed("c", 13, 16))
+    assert chain == [("a", 1, (1,)), ("b", 1, (0, 2)), ("c", 2, (1,))]  # only a is better than c
+    assert ranked(fixed("a", 10), fixed("b", 10), fixed("c", 11)) == [
+        ("a", 1, (1,)), ("b", 1, (0,)), ("c", 3, ()),
+    ]  # fmt: skip
+
+
+def test_chance_ties_as_well_and_one_rule_is_for_both():
+    near, far = fixed("b", 10.5, deviation=1), fixed("c", 14, deviation=1)
+    assert ranked(fixed("a", 10, deviation=1), near, far) == [("a", 1, (1,)), ("b", 1, (0,)), ("c", 3, ())]
+    both = ranked(fixed("a", 10, 12, deviation=1), fixed("b", 12.5, 14, deviation=1))
+    assert both == [("a", 1, (1,)), ("b", 1, (0,))]  # neither the ranges nor the means alone would
+
+
+def test_where_high_is_better_the_best_end_is_the_highest():
+    first, second = fixed("a", 33, 31), fixed("b", 30, 28)
+    assert ranked(second, first, measure=Moved()) == [("a", 1, ()), ("b", 2, ())]
+    assert ranked(second, replace(first, ranked_range=(33, 29)), measure=Moved())[1][1] == 1
+    assert ranked(first, fixed("z", 40, 38, apart="safer"), measure=Moved())[1] == ("z", None, ())
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    ends=st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([0, 1])), min_size=1, max_size=6
+    )
+)
+def test_ranks_are_one_more_than_are_better(ends):
+    given_ = [fixed(f"m{i}", min(a, b), max(a, b), d) for i, (a, b, d) in enumerate(ends)]
+    found = _in_order(given_, Lost())
+    assert found[0].rank == 1
+    assert found[0].ranked.mean == min(each.ranked.mean for each in given_)
+    ranks = [each.rank for each in found]
+    assert ranks == sorted(ranks)
+    for place, each in enumerate(found):
+        beaten_by = [
+            o for o in found
+            if max(o.ranked_range) < min(each.ranked_range)
+            and (o.ranked.deviation == each.ranked.deviation == 0 or _welch(o, each))
+        ]  # fmt: skip
+        assert each.rank == 1 + len(beaten_by)
+        assert all(place in found[other].tied_with for other in each.tied_with)
+
+
+def _welch(first, second):
+    from scipy.stats import ttest_ind_from_stats
+
+    a, b = first.ranked, second.ranked
+    high, low = max(first.ranked_range), min(second.ranked_range)
+    numbers = (high, a.deviation, a.runs, low, b.deviation, b.runs)
+    return ttest_ind_from_stats(*numbers, equal_var=False).pvalue < 0.05
 
 
 def _mixed(table):
