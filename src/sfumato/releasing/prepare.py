@@ -368,6 +368,17 @@ class Prepared:
         schema = with_importance(self.plan.schema, matters)
         return replace(self, plan=replace(self.plan, schema=schema), table=replace(self.table, schema=schema))
 
+    def leaving_out(self, columns: Sequence[str]) -> Prepared:
+        """The same without columns that a person wants left out; the profile asks nothing of them then."""
+        schema, profile = self.plan.schema, self.profile
+        assert schema is not None
+        assert self.table is not None
+        given = (replace(schema[name], role=Role.IDENTIFIER, role_basis=ANSWERED) for name in columns)
+        plan = replace(self.plan, schema=schema.replace(*given))
+        if profile is not None and profile.thresholds:
+            plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
+        return replace(self, plan=plan, table=replace(self.table, schema=plan.schema or schema))
+
 
 def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] | None = None) -> Prepared:
     """The plan that protects a file by one step.
