@@ -39,6 +39,7 @@ _EPILOG = (
     help="How long to search for the recipe that loses least.",
 )  # fmt: skip
 @_options.roles_option
+@_options.drop_option
 @_options.pseudonym_key_option
 @click.option(
     "--matters", multiple=True, metavar="COLUMNS", help="Columns that analysts need most, comma-separated."
@@ -65,7 +66,8 @@ def command(source: str, **options: Any) -> None:
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     asks = on_terminal() and not options["yes"]
-    prepared = prepare_release(request_of(source, options), ask=ask_roles if asks else None)
+    request = request_of(source, options, output={"drop": _options.split(options["drop"])})
+    prepared = prepare_release(request, ask=ask_roles if asks else None)
     prepared, obstacles = _feasible(prepared, asks=asks, quiet=quiet)
     also = {"obstacles": [each.to_dict() for each in obstacles]}
     if asks and prepared.table is not None:

@@ -72,6 +72,7 @@ _GIVEN = (
 @click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.SUFFIX]")
 @_options.columns_option
 @_options.roles_option
+@_options.drop_option
 @_options.plan_option
 @hierarchy_option
 @resource_option
@@ -124,7 +125,7 @@ def _searched(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]
     for note in asked.notes:
         say(f"note: {note}", quiet=options["quiet"])
     columns = _options.split(options["columns"])
-    require_columns(asked.table.schema, columns)
+    require_columns(asked.table.schema, (*columns, *_options.split(options["drop"])))
     ledger: Path | None = options["ledger"]
     seed = options["seed"]
     if seed is None and ledger is not None:
@@ -183,7 +184,8 @@ def _base(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan
     def seen(path: str) -> str:
         return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    output = replace(plan.output, path=options["out"]) if options["out"] else plan.output
+    drop = tuple(dict.fromkeys((*plan.output.drop, *_options.split(options["drop"]))))
+    output = replace(plan.output, drop=drop, path=options["out"] or plan.output.path)
     return replace(
         plan,
         data=request.as_written(plan.source_at(seen(str(asked.source)))),

@@ -280,8 +280,7 @@ def _weaker(value: float, requirement: Requirement) -> float:
 
 
 def _leaving_out(columns: Sequence[str]) -> str:
-    flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in columns)
-    return f"leave {quoted(columns, ' and ')} out ({flags})"
+    return f"leave {quoted(columns, ' and ')} out (--drop {shlex.quote(','.join(columns))})"
 
 
 def _values(table: Table, columns: Sequence[str]) -> tuple[int, ...]:
