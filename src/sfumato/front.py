@@ -386,10 +386,11 @@ def release(
 ) -> Released:
     """Make a release for someone: find a recipe within some minutes that meets the profile, and judge it.
 
-    What fails its requirements is never given back: if the search finds nothing in time, a method that
-    enforces them is taken at its weakest setting that does, and if that fails too, the error says what came
-    nearest. A plan that has steps is carried out as it stands. What else blocks a release (see
-    `sfumato.releasing.decide`) is raised too. Nothing is written; see ``Released.write``.
+    What can never hold is raised at once, with the nearest level that can. What fails its requirements is
+    never given back: if the search finds nothing in time, a method that enforces them is taken at its weakest
+    setting that does, and if that fails too, the error says what came nearest. A plan that has steps is
+    carried out as it stands. What else blocks a release (see `sfumato.releasing.decide`) is raised too.
+    Nothing is written; see ``Released.write``.
 
     Parameters
     ----------

@@ -1,15 +1,17 @@
 """What can never hold ends `release` and `tune` at once; a person at a terminal may choose what to do."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from sfumato.cli import cli
+from sfumato.cli import _questions, cli
 from sfumato.cli import release as verb
 from sfumato.recipes.plan import Plan
+from sfumato.tuning.feasibility import Obstacle
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
 #: Enter at what analysts need most, and at each of the four questions on what the release is.
@@ -72,7 +74,8 @@ def test_the_flag_that_is_named_helps(run, members, tmp_path):
     assert "cannot hold" not in err
     assert json.loads(out)["obstacles"] == []
     assert "union" not in pl.read_csv(tmp_path / "members-release" / "release.csv").columns
-    code, _, err = run("tune", "members.csv", *words, *QUICK, "--write-plan", "found.toml")
+    few = ("--require", "k >= 3", "-m", "mondrian", "--trials", 2, "--confirmations", 1)
+    code, _, err = run("tune", "members.csv", *asked(), "--drop", "union", *few, "--write-plan", "found.toml")
     assert code == 0, err
     assert Plan.read(tmp_path / "found.toml").output.drop == ("union",)
     assert run("release", "members.csv", *words, "--drop", "onion")[0] == 2
@@ -97,16 +100,17 @@ def test_or_the_person_stops(on_terminal, tmp_path):
     assert not (tmp_path / "members-release").exists()
 
 
-def test_what_is_costly_is_told_and_goes_on(run, on_terminal, members, tmp_path):
+def test_what_is_costly_is_told_and_goes_on(on_terminal, tmp_path):
     roles = ("--for", "public", *asked(("union", "other"), ("diagnosis", "sensitive")))
     told = on_terminal("\n" + UNSAID, *roles)
     assert told.exit_code == 0, told.output
     assert "1 go on as it is" in told.output
     assert "because of `diagnosis` (80 values)" in told.output
     assert "diagnosis" in pl.read_csv(tmp_path / "members-release" / "release.csv").columns
-    told = on_terminal("2\n" + UNSAID, *roles, "--out", "without")
-    assert told.exit_code == 0, told.output
-    assert "diagnosis" not in pl.read_csv(tmp_path / "without" / "release.csv").columns
+
+
+def test_tune_tells_it_too(run, members):
+    roles = ("--for", "public", *asked(("union", "other"), ("diagnosis", "sensitive")))
     code, out, err = run("tune", "members.csv", *roles, *QUICK, "--json")
     assert code in {0, 4}
     assert "because of `diagnosis` (80 values)" in err
@@ -118,3 +122,14 @@ def test_nothing_is_asked_where_nothing_stands_in_the_way(on_terminal):
     assert told.exit_code == 0, told.output
     assert "because of" not in told.output
     assert "go on as it is" not in told.output
+
+
+@pytest.mark.parametrize(("typed", "final", "left_out"), [
+    ("", True, ("a", "b")), ("1", True, ("a", "b")), ("2", True, ()), ("", False, ()), ("2", False, ("a", "b")),
+])  # fmt: skip
+def test_what_is_left_out(monkeypatch, typed, final, left_out):
+    best = 1.0 if final else None
+    found = [Obstacle("l >= 2", (name,), (1,), 9, best, is_final=final, classes=1) for name in "ab"]
+    monkeypatch.setattr(_questions, "_typed", lambda _question: typed)
+    assert _questions.ask_obstacles(found) == left_out
+    assert _questions.ask_obstacles([replace(each, columns=(), values=()) for each in found]) == ()

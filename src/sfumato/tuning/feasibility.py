@@ -83,8 +83,8 @@ class Obstacle:
         held = zip(self.columns, self.values, strict=True)
         named = " and ".join(f"`{name}` ({counted(count, 'value')})" for name, count in held)
         if self.best is None:
-            few = self._told(self.classes)
-            return f"{self.requirement} leaves only {few} (of {self.records:,} looked at), because of {named}"
+            few = f"{self._told(self.classes)} records alike, of {self.records:,} looked at"
+            return f"{self.requirement} leaves only {few}, because of {named}"
         why = f", because of {named}" if named else ""
         near = f". Nearest: {self.nearest}" if self.nearest else ""
         how = "" if self.is_final else ", however the keys are changed"
@@ -102,8 +102,7 @@ class Obstacle:
         ]
 
     def _told(self, classes: int | None) -> str:
-        count = max(classes or 1, 1)
-        return f"about {counted(count, 'class')} of {self.records // count:,} records alike"
+        return f"classes of about {self.records // max(classes or 1, 1):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -219,19 +218,35 @@ class _Seen:
             return None
         return self._missed(Release.record_by_record(alike), self.case, run)
 
-    def is_missed_by_even_values(self, failing: Sequence[str], run: Run) -> bool:
-        """Whether some column misses it even if, besides, its values are equally frequent.
+    def is_never_met(self, failing: Sequence[str], run: Run) -> bool:
+        """Whether it is missed whatever else is done: of people alone, or by a column of even values too.
 
-        No swapping or drawing of values does better; noise, which makes new ones, may.
+        Nothing does better than equally frequent values by swapping or drawing them, or by leaving out
+        records; noise, which makes new values, may.
         """
-        table = self._alike()
-        fixed = [name for name in failing if table.schema[name].kind in {Kind.NOMINAL, Kind.ORDINAL}]
-        for name in fixed:
-            values = table.frame[name].filter(pl.Series(~table.missing(name))).unique(maintain_order=True)
-            places = pl.Series(np.arange(len(table)) % max(len(values), 1), dtype=pl.UInt32)
-            table = table.with_values(name, values[places]) if len(values) else table
-        score = self._missed(None, replace(self.case, table=table), run)
-        return score is not None and bool(set(self.failing(score)) & set(fixed))
+        assert isinstance(self.demand.measure, ClassMeasure)
+        if not self.counted:
+            return self.demand.measure.class_values.are_sizes
+        fixed = [
+            each for each in failing if self.case.table.schema[each].kind in {Kind.NOMINAL, Kind.ORDINAL}
+        ]
+        return any(self._is_missed_by_even_values(name, run) for name in fixed)
+
+    def _is_missed_by_even_values(self, name: str, run: Run) -> bool:
+        """Whether a column misses it with its values equally frequent, be missing one of them or not."""
+        alike, cells = self._alike(), self.case.table.frame[name]
+        for there in (cells.filter(pl.Series(~alike.missing(name))), cells):
+            values = there.unique(maintain_order=True)
+            if not len(values):
+                continue
+            places = np.tile(np.arange(len(values)), len(alike) // len(values))
+            even = alike.take(np.arange(len(places))).with_values(
+                name, values[pl.Series(places, dtype=pl.UInt32)]
+            )
+            score = self._missed(None, replace(self.case, table=even), run)
+            if score is None or name not in self.failing(score):
+                return False
+        return True
 
     def failing(self, score: Score) -> tuple[str, ...]:
         """The columns that make a score miss it."""
@@ -266,8 +281,7 @@ def _obstacle(seen: _Seen, score: Score, run: Run) -> Obstacle:
     if nearest:
         own = "in a plan, or in a profile of your own (`sfumato profiles NAME --write FILE`)"
         remedies.append(Remedy(f"ask for {nearest}, {own}"))
-    is_final = seen.is_missed_by_even_values(failing, run) if columns else True
-    values = _values(seen.case.table, columns)
+    values, is_final = _values(seen.case.table, columns), seen.is_never_met(failing, run)
     return Obstacle(asked.short, columns, values, records, best, nearest, is_final, remedies=tuple(remedies))
 
 
@@ -314,7 +328,7 @@ def _costly(demands: Sequence[Demand], table: Table, run: Run) -> tuple[Obstacle
 
 
 def _culprits(view: _View, names: Sequence[str]) -> tuple[str, ...]:
-    """The column without which most more can be told apart; where none will do, those that do together."""
+    """The column that takes most; where none takes enough alone, those that do together."""
     enough, most = TIMES * (view.classes or 0), view.without(names).classes or 0
     if most < enough:
         return ()

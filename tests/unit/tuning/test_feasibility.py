@@ -101,6 +101,19 @@ def test_values_that_are_rare_may_be_made_more_frequent():
     assert entered
 
 
+def test_leaving_out_records_may_make_values_even():
+    table = survey(10, union=mixed(["a", "b", "c"], 10))  # without one of the four a, entropy-l is 3
+    (found,) = obstacles_to(demands("l(kind=entropy) >= 3"), table, RUN)
+    assert not found.is_final
+    (found,) = obstacles_to(demands("l(kind=entropy) >= 3.01"), table, RUN)
+    assert found.is_final
+    holes = survey(10, union=[*"aaaaabbbb", None])  # missing is a value of its own
+    (found,) = obstacles_to(demands("l(kind=entropy) >= 2.9"), holes, RUN)
+    assert not found.is_final
+    (found,) = obstacles_to(demands("l >= 4"), holes, RUN)
+    assert (found.best, found.is_final) == (3.0, True)
+
+
 def test_amounts_may_get_new_values_by_noise():
     (found,) = obstacles_to(demands("l >= 3"), survey(pay=mixed([0.0, 1.0])), RUN)
     assert (found.best, found.is_final) == (2.0, False)
@@ -110,6 +123,8 @@ def test_too_few_people_for_k():
     (found,) = obstacles_to(demands("k >= 10"), survey(7, pay=[1.0] * 7), RUN)
     assert (found.columns, found.nearest, found.is_final) == ((), "k-anonymity >= 7", True)
     assert "with all 7 records alike it is 7" in found.sentence
+    (found,) = obstacles_to(demands("prosecutor-risk <= 0.1"), survey(7, pay=[1.0] * 7), RUN)
+    assert (found.nearest, found.is_final) == ("prosecutor-risk <= 0.1429", True)  # 1/7, rounded up
     (alone,) = obstacles_to(demands("k >= 2"), survey(1, pay=[1.0]), RUN)
     assert alone.nearest == ""  # k >= 1 asks nothing
     assert obstacles_to(demands("k >= 2"), survey(0, pay=pl.Series([], dtype=pl.Float64)), RUN) == ()
