@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sfumato.report.released import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
+    from sfumato.tuning.feasibility import Obstacle
     from sfumato.tuning.tuned import Tuned
 
 __all__ = [
@@ -307,6 +308,7 @@ def tune(
     seed: int | None = None,
     run: Run | None = None,
     before: Before | None = None,
+    warn: Callable[[Sequence[Obstacle]], None] | None = None,
     known: Sequence[Recipe] = (),
 ) -> Tuned:
     """Find the recipe that meets all requirements and loses least, and say why.
@@ -317,8 +319,9 @@ def tune(
     try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
     that was stopped goes on where it was.
     ``control`` is the share of the persons who sit out a rehearsal, for requirements on attacks.
-    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done;
-    recipes that are ``known`` are tried first.
+    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done, and
+    ``warn`` what stands in its way; recipes that are ``known`` are tried first. What can never hold is raised
+    at once.
     """
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
@@ -327,6 +330,7 @@ def tune(
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
+    from sfumato.tuning.feasibility import feasible_first, obstacles_to
     from sfumato.tuning.workbench import Budget
 
     if plan is not None and plan.series is not None:
@@ -344,20 +348,26 @@ def tune(
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
     utilities = _several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
-    return search(
-        case,
-        demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders),
-        [as_measure(each) for each in utilities],
-        run,
-        scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
-        budget=Budget(trials, repeats, confirmations, workers, minutes),
-        ledger=place,
-        plan=replace(plan or Plan(), control=control),
-        notes=used.notes(case.table.schema, names) if used else (),
-        before=before,
-        known=known,
-        finish=as_written,
-    )
+    left_out = plan.left_out if plan else ()
+    asked = replace(case, table=case.table.select(case.table.schema.without_sensitive(left_out).names))
+    demands = demands_of(_several(require), asked, run, profile=used, columns=names, intruders=intruders)
+    if warn is not None:
+        warn(obstacles_to(demands, case.table, run, left_out=left_out))
+    with feasible_first(demands, case.table, run, left_out=left_out):
+        return search(
+            case,
+            demands,
+            [as_measure(each) for each in utilities],
+            run,
+            scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
+            budget=Budget(trials, repeats, confirmations, workers, minutes),
+            ledger=place,
+            plan=replace(plan or Plan(), control=control),
+            notes=used.notes(case.table.schema, names) if used else (),
+            before=before,
+            known=known,
+            finish=as_written,
+        )
 
 
 def release(
@@ -376,10 +386,11 @@ def release(
 ) -> Released:
     """Make a release for someone: find a recipe within some minutes that meets the profile, and judge it.
 
-    What fails its requirements is never given back: if the search finds nothing in time, a method that
-    enforces them is taken at its weakest setting that does, and if that fails too, the error says what came
-    nearest. A plan that has steps is carried out as it stands. What else blocks a release (see
-    `sfumato.releasing.decide`) is raised too. Nothing is written; see ``Released.write``.
+    What can never hold is raised at once, with the nearest level that can. What fails its requirements is
+    never given back: if the search finds nothing in time, a method that enforces them is taken at its weakest
+    setting that does, and if that fails too, the error says what came nearest. A plan that has steps is
+    carried out as it stands. What else blocks a release (see `sfumato.releasing.decide`) is raised too.
+    Nothing is written; see ``Released.write``.
 
     Parameters
     ----------
@@ -436,6 +447,7 @@ def make_release(
     from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.load import load_resources
     from sfumato.report.released import Released
+    from sfumato.tuning.feasibility import feasible_first
 
     plan, profile = prepared.plan, prepared.profile
     require_secret_seed(plan, run, subject=subject, override=override)
@@ -450,9 +462,10 @@ def make_release(
             outcome, profile, how, run, decision=decision, about=plan.about, source=prepared.source
         )
     run = make_run(None, run, {**load_resources(plan), **(resources or {})})
-    decision, how, tuned = _searched(
-        prepared, run, subject=subject, minutes=minutes, override=override, search=search or {}
-    )
+    with feasible_first(plan.demands, prepared.table, run, left_out=plan.left_out):
+        decision, how, tuned = _searched(
+            prepared, run, subject=subject, minutes=minutes, override=override, search=search or {}
+        )
     assert decision.outcome is not None  # it was decided on what came of a plan
     return Released(
         decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned

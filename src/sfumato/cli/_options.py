@@ -68,6 +68,9 @@ unjudged_option = click.option(
 override_option = click.option(
     "--override", metavar="REASON", help="Release though something blocks it; the reason is recorded."
 )
+drop_option = click.option(
+    "--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, comma-separated."
+)
 roles_option = click.option(
     "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
     help="The role of a column: key, sensitive, identifier, person, household, group, weight or other.",

@@ -1,10 +1,10 @@
-"""What a person at a terminal is asked before a release: what open columns are, and what the release is."""
+"""What a person at a terminal is asked before a release: what open columns are, what to do, what it is."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
     from sfumato.data.schema import Schema
     from sfumato.recipes.plan import Plan
+    from sfumato.tuning.feasibility import Obstacle
 
 #: Proposals that are less sure than this are asked about.
 SURE = 0.7
@@ -71,6 +72,23 @@ def ask_matters(schema: Schema) -> tuple[str, ...]:
             say(f"  {quoted(strangers)} is none of them")
         else:
             return names
+
+
+def ask_obstacles(found: Sequence[Obstacle]) -> tuple[str, ...]:
+    """Ask what to do about what stands in the way: the columns to leave out; none to go on as it is.
+
+    Enter leaves out what can never meet what is required, and else goes on.
+    """
+    final = [each for each in found if each.is_final]
+    columns = tuple(dict.fromkeys(name for each in final or found for name in each.columns))
+    if not columns:
+        return ()
+    leave = f"leave {quoted(columns, ' and ')} out"
+    choices = [leave, "stop: nothing is released"] if final else ["go on as it is", leave]
+    say("\n".join(f"  {number} {choice}" for number, choice in enumerate(choices, 1)))
+    while (said := _typed(f"number; Enter: 1, {choices[0]}") or "1") not in {"1", "2"}:
+        say(f"  `{said}` is none of them")
+    return columns if choices[int(said) - 1] == leave else ()
 
 
 def ask_about(plan: Plan) -> Plan:

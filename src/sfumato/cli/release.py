@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
-from sfumato.cli._questions import ask_about, ask_matters, ask_roles
+from sfumato.cli._questions import ask_about, ask_matters, ask_obstacles, ask_roles
 from sfumato.cli._release import warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
+from sfumato.errors import UnreachableError
 
 if TYPE_CHECKING:
+    from sfumato.releasing.prepare import Prepared
     from sfumato.report.released import Released
+    from sfumato.tuning.feasibility import Obstacle
 
 _WIDTH = 80
 _EPILOG = (
@@ -36,6 +39,7 @@ _EPILOG = (
     help="How long to search for the recipe that loses least.",
 )  # fmt: skip
 @_options.roles_option
+@_options.drop_option
 @_options.pseudonym_key_option
 @click.option(
     "--matters", multiple=True, metavar="COLUMNS", help="Columns that analysts need most, comma-separated."
@@ -62,7 +66,10 @@ def command(source: str, **options: Any) -> None:
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     asks = on_terminal() and not options["yes"]
-    prepared = prepare_release(request_of(source, options), ask=ask_roles if asks else None)
+    request = request_of(source, options, output={"drop": _options.split(options["drop"])})
+    prepared = prepare_release(request, ask=ask_roles if asks else None)
+    prepared, obstacles = _feasible(prepared, asks=asks, quiet=quiet)
+    also = {"obstacles": [each.to_dict() for each in obstacles]}
     if asks and prepared.table is not None:
         matters = () if options["matters"] else ask_matters(prepared.table.schema)
         prepared = prepared.with_importance(matters)
@@ -72,17 +79,22 @@ def command(source: str, **options: Any) -> None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
     place = folder_of(plan, folder, overwrite=options["overwrite"], source=prepared.source)
     place.check(plan)
-    if prepared.table is not None:
+    if prepared.table is not None and not any(each.is_final for each in obstacles):
         say(f"searching for at most {options['minutes']:g} minutes; Ctrl-C stops it cleanly", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
-        released = make_release(
-            prepared, subject=source, minutes=options["minutes"], run=run, override=reason,
-            search={"methods": options["methods"]},
-        )  # fmt: skip
+        try:
+            released = make_release(
+                prepared, subject=source, minutes=options["minutes"], run=run, override=reason,
+                search={"methods": options["methods"]},
+            )  # fmt: skip
+        except UnreachableError:
+            if options["as_json"]:
+                emit_json(also)
+            raise
         warn_of_earlier(released.outcome, place.ledger, quiet=quiet)
         written = released.write(folder, overwrite=options["overwrite"])
     if options["as_json"]:
-        emit_json(released.to_dict())
+        emit_json({**released.to_dict(), **also})
     else:
         _tell(released, folder, source)
     _tell_written(released, folder, written, quiet=quiet)
@@ -91,6 +103,24 @@ def command(source: str, **options: Any) -> None:
 def on_terminal() -> bool:
     """Whether there is someone to ask."""
     return sys.stdin.isatty()
+
+
+def _feasible(prepared: Prepared, *, asks: bool, quiet: bool) -> tuple[Prepared, tuple[Obstacle, ...]]:
+    """Say what stands in the way of what is required, and ask what to do; what is left of it."""
+    from sfumato.releasing.load import load_resources
+    from sfumato.tuning.feasibility import obstacles_to, told
+
+    while prepared.table is not None:
+        plan, table = prepared.plan, prepared.table
+        with running(quiet=quiet, resources=load_resources(plan)) as run:
+            found = obstacles_to(plan.demands, table, run, left_out=plan.left_out)
+        if asks or not any(each.is_final for each in found):  # else the error says it
+            say(told(found), quiet=quiet or not found)
+        columns = ask_obstacles(found) if asks else ()
+        if not columns:
+            return prepared, found
+        prepared = prepared.leaving_out(columns)
+    return prepared, ()
 
 
 def _default_folder(source: str) -> Path:

@@ -14,12 +14,13 @@ import click
 from sfumato.cli import _options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_line, emit_table, running, say
-from sfumato.errors import Cancelled, ParameterError
+from sfumato.errors import Cancelled, ParameterError, UnreachableError
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.prepare import Question, Request
     from sfumato.tuning.candidate import Candidate
+    from sfumato.tuning.feasibility import Obstacle
     from sfumato.tuning.tuned import Tuned
 
 _COUNT = click.IntRange(1)
@@ -70,6 +71,8 @@ _GIVEN = (
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
 @click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.SUFFIX]")
 @_options.columns_option
+@_options.roles_option
+@_options.drop_option
 @_options.plan_option
 @hierarchy_option
 @resource_option
@@ -87,9 +90,15 @@ def command(source: str, **options: Any) -> None:
     originals = [source] if Path(source).is_file() else []
     if place is not None:
         check_writable(place, originals=originals, overwrite=options["overwrite"])
-    tuned = _searched(source, options)
+    obstacles: list[Obstacle] = []
+    try:
+        tuned = _searched(source, options, obstacles)
+    except UnreachableError:
+        if options["as_json"]:
+            emit_json(_as_json(obstacles))
+        raise
     if options["as_json"]:
-        emit_json(tuned.to_dict())
+        emit_json({**tuned.to_dict(), **_as_json(obstacles)})
     else:
         _show(tuned)
     if place is not None:
@@ -106,24 +115,35 @@ def write_plan(plan: Plan, place: Path, originals: Sequence[str], options: Mappi
     say(f"plan: {place}; `sfumato run {place}` makes the release", quiet=options["quiet"])
 
 
-def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
-    """Read, search, and say how to go on if it is stopped."""
+def _as_json(obstacles: Sequence[Obstacle]) -> dict[str, Any]:
+    return {"obstacles": [each.to_dict() for each in obstacles]}
+
+
+def _searched(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]) -> Tuned:
+    """Read, search, note what stands in the way, and say how to go on if it is stopped."""
     from sfumato import front
     from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.tuning import ledger as ledgers
+    from sfumato.tuning.feasibility import told
 
     request = request_of(source, options, columns=(), profile=None)
     asked = prepare_question(request)
     for note in asked.notes:
         say(f"note: {note}", quiet=options["quiet"])
     columns = _options.split(options["columns"])
-    require_columns(asked.table.schema, columns)
+    require_columns(asked.table.schema, (*columns, *_options.split(options["drop"])))
     ledger: Path | None = options["ledger"]
     seed = options["seed"]
     if seed is None and ledger is not None:
         seed = ledgers.kept_seed(ledger)
     own = () if options["require"] or options["profile"] else asked.plan.demands
     described = asked.scenario is not None and not options["profile"] and not columns
+
+    def warn(found: Sequence[Obstacle]) -> None:
+        obstacles.extend(found)
+        if found and not any(each.is_final for each in found):  # else the error says it
+            say(told(found), quiet=options["quiet"])
+
     try:
         with running(quiet=options["quiet"], seed=seed) as run:
             return front.tune(
@@ -137,6 +157,7 @@ def _searched(source: str, options: Mapping[str, Any]) -> Tuned:
                 control=asked.plan.control,
                 plan=base_plan(asked, request, options),
                 run=run,
+                warn=warn,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
             )
@@ -169,7 +190,8 @@ def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> 
     def seen(path: str) -> str:
         return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    output = replace(plan.output, path=options["out"]) if options.get("out") else plan.output
+    drop = tuple(dict.fromkeys((*plan.output.drop, *_options.split(options.get("drop", "")))))
+    output = replace(plan.output, drop=drop, path=options.get("out") or plan.output.path)
     return replace(
         plan,
         data=request.as_written(plan.source_at(seen(str(asked.source)))),

@@ -302,6 +302,11 @@ class Schema:
             related=tuple(group for group in self.related if set(group) <= have),
         )
 
+    def without_sensitive(self, names: Iterable[str]) -> Schema:
+        """The schema without those of the named columns that are sensitive: what is dropped is not learnt."""
+        gone = set(names) & set(self.with_role(Role.SENSITIVE))
+        return self.select([name for name in self.names if name not in gone]) if gone else self
+
     def replace(self, *columns: Column) -> Schema:
         """Put these columns in place of those of the same name, or behind the others."""
         new = {column.name: column for column in columns}

@@ -368,6 +368,13 @@ class Prepared:
         schema = with_importance(self.plan.schema, matters)
         return replace(self, plan=replace(self.plan, schema=schema), table=replace(self.table, schema=schema))
 
+    def leaving_out(self, columns: Sequence[str]) -> Prepared:
+        """The same without some columns; the profile asks nothing of sensitive ones among them."""
+        plan = _dropping(self.plan, columns)
+        if self.profile is not None and self.profile.thresholds:
+            plan = _asked_by(self.profile, plan)
+        return replace(self, plan=plan)
+
 
 def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] | None = None) -> Prepared:
     """The plan that protects a file by one step.
@@ -477,7 +484,9 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 
     data, path = request.source, Path(request.source) if is_plan(request.source) else None
     plan = with_control(_named_plan(request), request.control)
-    plan = replace(plan, about=replace(plan.about, **request.about))
+    plan = _dropping(
+        replace(plan, about=replace(plan.about, **request.about)), request.output.get("drop", ())
+    )
     if plan.tables or plan.recipe.steps:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
     if plan.series is not None:
@@ -487,6 +496,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         )
     overview = inspect(data, roles=request.roles, **request.reading)
     schema = with_importance(_decided(overview, request, ask), request.matters)
+    require_columns(schema, request.output.get("drop", ()))
     require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     native = None
     if not isinstance(data, Table | str | Path):
@@ -503,10 +513,26 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     profile = _profile_of(request)
     if request.profile or not plan.risk_demands:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
-        plan = profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
+        plan = _asked_by(profile, plan)
     if not plan.risk_demands:
         plan = replace(plan, schema=_numbers_renamed(plan.schema or schema, table))
     return Prepared(plan, replace(table, schema=plan.schema or schema), native, profile, path)
+
+
+def _dropping(plan: Plan, columns: Sequence[str]) -> Plan:
+    """The plan that also leaves out some columns."""
+    if columns and plan.tables:
+        raise ParameterError("--drop must be for one table, got: a plan of several")
+    drop = tuple(dict.fromkeys((*plan.output.drop, *columns)))
+    return replace(plan, output=replace(plan.output, drop=drop))
+
+
+def _asked_by(profile: Profile, plan: Plan) -> Plan:
+    """The plan with what a profile asks in place of its own; nothing of sensitive columns it drops."""
+    assert plan.schema is not None
+    left = plan.schema.without_sensitive(plan.output.drop)
+    made = profile.apply_to(replace(plan, schema=left, scenarios=(), requirements=(), required_in={}))
+    return replace(made, schema=plan.schema)
 
 
 def _numbers_renamed(schema: Schema, table: Table) -> Schema:
