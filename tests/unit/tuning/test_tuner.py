@@ -402,15 +402,33 @@ def test_a_search_keeps_its_minutes_confirmation_included():
     tuned = timed([Slow], minutes=10)
     assert CLOCK.now <= 600 * 1.1
     assert tuned.best.result.runs[0].demands[0].value >= 10
-    assert "stopped after 10 minutes with" in tuned.found.stopped_early
+    assert tuned.found.planned == "17 of 60 trials, as many as surely fit into its time"
+    assert not tuned.found.stopped_early
 
 
 def test_a_time_limit_ends_early_and_says_so():
-    tuned = timed([Slow], minutes=10, level=0.5)
+    """What was quick becomes slow after it was planned."""
+
+    class Slower(Shift):
+        name = "toy-slower"
+        runs = 0
+
+        def shift(self, rng):
+            Slower.runs += 1
+            CLOCK.now += 60 * (Slower.runs > 40)
+            return self.by
+
+    tuned = timed([Slower], minutes=10, level=0.5)
     assert 0 < tuned.counts["tried"] < 60
     words = "\n".join(tuned.sentences())
     assert "stopped after 10 minutes" in words
     assert "on another machine" in words
+
+
+def test_as_many_trials_are_made_as_surely_fit_whether_there_is_a_little_more_time_or_less():
+    made = [timed([Slow], minutes=minutes) for minutes in (10, 10.5, 11)]
+    assert len({tuned.found.planned for tuned in made}) == 1
+    assert len({tuned.recipe for tuned in made}) == 1
 
 
 class SlowByChance(Slow):
