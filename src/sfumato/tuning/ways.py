@@ -145,10 +145,10 @@ class Fallbacks:
         for further in ways if len(ways) > 1 else ():
             recipe = Recipe((step, *further))
             result = Judge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
-            missed = self._candidate(recipe, result).shortfall
+            missed = sum(max(each, 0.0) for each in self._candidate(recipe, result).shortfalls)
             if missed < short:
                 nearest, short = further, missed
-            if short <= 0:
+            if not short:
                 break
         return nearest
 
