@@ -483,7 +483,7 @@ def _searched(
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide
     from sfumato.releasing.postprocess import as_written
-    from sfumato.study.target import RANKED_BY, as_measure
+    from sfumato.study.target import SEARCHED_BY, as_measure
     from sfumato.tuning.candidate import Judge
     from sfumato.tuning.watch import Shares
     from sfumato.tuning.ways import WHAT_HELPS, Fallbacks, ways
@@ -493,7 +493,7 @@ def _searched(
     assert profile is not None
     searches: list[Tuned] = []
     shares = Shares(minutes, since)
-    utilities = _several(search.get("utility", ())) or (profile.rank_by or RANKED_BY,)
+    utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
     judge = Judge(plan.demands, tuple(as_measure(each) for each in utilities))
     fallbacks = Fallbacks(plan, table, run, as_written, judge, shares)
 

@@ -31,7 +31,7 @@ WHAT_HELPS = (
     "what helps: more minutes or records, a key left out (role identifier), a profile that requires less"
 )
 
-#: Of the time that one method may take, the share after which it is not set more finely.
+#: Of the time that is left to them, the share after which a method is not set more finely.
 _SETTING: Final = 2 / 3
 
 #: How many of those that enforce it the search has to be better than.
@@ -52,7 +52,7 @@ class Fallbacks:
     """Finds the steps that enforce what is required, each at its weakest setting that does.
 
     They are ranked by what they lose to a quick look of the ``judge``. Until one does there is no limit;
-    each other has its share of the time.
+    the others have their share of the time.
     """
 
     plan: Plan
@@ -96,12 +96,11 @@ class Fallbacks:
         steps = [s for s in safe_steps(left, plan.demands, companions.keys) if self._fits(s)]
         for place, step in enumerate(steps):
             self.run.tell("methods that enforce it", place, len(steps), step.method.name)
-            share = 1 / (len(steps) - place)
-            run = self.watch.limited(self.run, share) if self.found else self.run
+            run = self.watch.limited(self.run) if self.found else self.run
             try:
                 if not self.one_run:
                     self._judged(Recipe((step,)), plan, run)
-                companions = self._try(plan, step, companions, run, self.watch.hurry(_SETTING * share))
+                companions = self._try(plan, step, companions, run, self.watch.hurry(_SETTING))
             except Cancelled:
                 self.run.check()  # somebody has stopped it
             except FAILURES:

@@ -21,10 +21,11 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case
+from sfumato.study.spread import Spread
 from sfumato.tuning import looks_at_sensitive, tune
-from sfumato.tuning.candidate import Judge
+from sfumato.tuning.candidate import Confirmed, Judge, Result
 from sfumato.tuning.derive_space import Scope
-from sfumato.tuning.tuned import describe
+from sfumato.tuning.tuned import _surest, describe
 from sfumato.tuning.workbench import Budget
 from shifts import NUMBERS, Shift
 
@@ -222,6 +223,24 @@ def test_another_seed_is_another_search():
     first = search([needs()], methods=[NoisyShift], trials=12, seed=1)
     second = search([needs()], methods=[NoisyShift], trials=12, seed=2)
     assert first.to_dict() != second.to_dict()
+
+
+def test_without_a_seed_of_ones_own_the_same_search_is_made_each_time():
+    """What leaves nothing to its owner's seed: only the release itself needs a secret one."""
+    made = [search([needs()], methods=[NoisyShift], trials=8, seed=None) for _ in range(2)]
+    assert made[0].to_dict() == made[1].to_dict()
+
+
+def test_what_is_left_to_chance_wins_only_by_more_than_chance():
+    def confirmed(stochastic, values):
+        recipe = Recipe((Step(NoisyShift() if stochastic else Shift(), ("x",)),))
+        return Confirmed(recipe, (Spread.of(values),), (), Result())
+
+    sure = confirmed(False, [1.0])
+    lucky, better = confirmed(True, [0.5, 1.4, 0.8, 1.2]), confirmed(True, [0.5, 0.51, 0.5])
+    assert _surest([lucky, sure]) is sure
+    assert _surest([better, sure]) is better
+    assert _surest([sure, lucky]) is sure
 
 
 def test_several_utilities_count_alike():
