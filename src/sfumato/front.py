@@ -441,8 +441,12 @@ def make_release(
     resources: Mapping[str, Any] | None = None,
     override: str = "",
     search: Mapping[str, Any] | None = None,
+    since: float | None = None,
 ) -> Released:
-    """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it."""
+    """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it.
+
+    The minutes are counted ``since`` a time of the monotonic clock, and writing is among them.
+    """
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.load import load_resources
@@ -464,8 +468,9 @@ def make_release(
     run = make_run(None, run, {**load_resources(plan), **(resources or {})})
     with feasible_first(plan.demands, prepared.table, run, left_out=plan.left_out):
         decision, how, tuned = _searched(
-            prepared, run, subject=subject, minutes=minutes, override=override, search=search or {}
-        )
+            prepared, run, subject=subject, override=override, search=search or {},
+            minutes=minutes, since=time.monotonic() if since is None else since,
+        )  # fmt: skip
     assert decision.outcome is not None  # it was decided on what came of a plan
     return Released(
         decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned
@@ -478,29 +483,44 @@ def _requires_nothing(profile: Profile | None) -> bool:
 
 
 def _searched(
-    prepared: Prepared, run: Run, *, subject: str, minutes: float, override: str, search: Mapping[str, Any]
+    prepared: Prepared,
+    run: Run,
+    *,
+    subject: str,
+    minutes: float,
+    since: float,
+    override: str,
+    search: Mapping[str, Any],
 ) -> tuple[Decision, str, Tuned | None]:
     """The first way that may leave, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide
     from sfumato.releasing.postprocess import as_written
-    from sfumato.tuning.ways import WHAT_HELPS, ways
+    from sfumato.study.target import SEARCHED_BY, as_measure
+    from sfumato.tuning.candidate import Judge
+    from sfumato.tuning.watch import Shares
+    from sfumato.tuning.ways import WHAT_HELPS, Fallbacks, ways
 
     plan, table, profile = prepared.plan, prepared.table, prepared.profile
     assert table is not None
     assert profile is not None
-    start = time.monotonic()
     searches: list[Tuned] = []
+    shares = Shares(minutes, since)
+    utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
+    judge = Judge(plan.demands, tuple(as_measure(each) for each in utilities))
+    fallbacks = Fallbacks(plan, table, run, as_written, judge, shares)
 
-    def tuned(plan: Plan, known: Sequence[Recipe]) -> Tuned:
-        left = max(minutes - (time.monotonic() - start) / 60, minutes / 10)
-        how: dict[str, Any] = {"utility": profile.rank_by or (), "minutes": left, "known": known}
+    def tuned(plan: Plan, known: Sequence[Recipe]) -> Tuned | None:
+        left = shares.to_search(fallbacks.one_run)
+        if known and not left:
+            return None
+        how: dict[str, Any] = {"utility": utilities, "minutes": left or minutes / 10, "known": known}
         how |= {"control": plan.control, "resources": run.resources, **search}
         searches.append(tune(table, plan.demands, plan=plan, run=run, **how))
         return searches[-1]
 
     missed, blocked = list[str](), None
-    for tried, how in ways(plan, table, run, tuned, as_written):
+    for tried, how in ways(plan, fallbacks, tuned):
         outcome = _native(carry_out(tried, run, table=table), prepared.native)
         unjudged = _requires_nothing(profile)
         decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import textwrap
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ _EPILOG = (
 @_options.for_option
 @click.option(
     "--minutes", default=5.0, show_default=True, type=click.FloatRange(0, min_open=True),
-    help="How long to search for the recipe that loses least.",
+    help="How long it may take in all, from reading to writing.",
 )  # fmt: skip
 @_options.roles_option
 @_options.drop_option
@@ -62,7 +63,9 @@ def command(source: str, **options: Any) -> None:
     from sfumato.front import make_release
     from sfumato.releasing.prepare import DEFAULT_PROFILE, prepare_release
     from sfumato.report.released import folder_of
+    from sfumato.tuning.watch import Shares
 
+    since = time.monotonic()
     quiet, reason = options["quiet"], _options.reason_of(options)
     folder = options["out"] or _default_folder(source)
     asks = on_terminal() and not options["yes"]
@@ -80,12 +83,12 @@ def command(source: str, **options: Any) -> None:
     place = folder_of(plan, folder, overwrite=options["overwrite"], source=prepared.source)
     place.check(plan)
     if prepared.table is not None and not any(each.is_final for each in obstacles):
-        say(f"searching for at most {options['minutes']:g} minutes; Ctrl-C stops it cleanly", quiet=quiet)
+        say(f"{Shares(options['minutes'], since)}; Ctrl-C stops it cleanly", quiet=quiet)
     with running(quiet=quiet, seed=options["seed"]) as run:
         try:
             released = make_release(
                 prepared, subject=source, minutes=options["minutes"], run=run, override=reason,
-                search={"methods": options["methods"]},
+                search={"methods": options["methods"]}, since=since,
             )  # fmt: skip
         except UnreachableError:
             if options["as_json"]:

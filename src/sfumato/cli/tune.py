@@ -190,7 +190,7 @@ def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> 
     def seen(path: str) -> str:
         return os.path.relpath(Path(path).resolve(), folder) if Path(path).is_file() else path
 
-    drop = tuple(dict.fromkeys((*plan.output.drop, *_options.split(options.get("drop", "")))))
+    drop = tuple(dict.fromkeys((*plan.output.drop, *_options.split(options.get("drop", ())))))
     output = replace(plan.output, drop=drop, path=options.get("out") or plan.output.path)
     return replace(
         plan,

@@ -98,6 +98,16 @@ class ByPlace:
         """Chance of a seed that the operating system draws."""
         return cls(secrets.randbits(SEED_BITS), is_given=False)
 
+    def of_data(self, digest: bytes) -> ByPlace:
+        """Chance for a search of which nothing leaves: of the data, so that it comes to the same each time.
+
+        A seed that somebody gave is kept.
+        """
+        if self.is_given:
+            return self
+        key = hashlib.blake2b(digest, digest_size=SEED_BITS // 8, person=b"search")
+        return replace(self, seed=int.from_bytes(key.digest(), "big"), person_seed=None)
+
     def __post_init__(self) -> None:
         for seed in (self.seed, self.seed_of_persons):
             whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)

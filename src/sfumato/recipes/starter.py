@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from sfumato.core import registry
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import UNIT_ROLES, Kind, Role, Schema
@@ -16,6 +18,11 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 
+#: Methods that make records alike and so enforce what is demanded; the first is what a plan starts from.
+#: Recoding needs a hierarchy, or it takes long and leaves little.
+_ENFORCING: Final = ("mondrian", "mdav", "mdav-in-parts", "global-recoding", "local-suppression")
+_BY_HIERARCHY: Final = frozenset({"global-recoding"})
+
 
 def starter(schema: Schema, profile: Profile, data: Source | None = None) -> Plan:
     """A plan with the requirements of a profile and a step that fits the keys, for a person to edit.
@@ -25,7 +32,7 @@ def starter(schema: Schema, profile: Profile, data: Source | None = None) -> Pla
     """
     output = Output(path=f"release{written_suffix(data.path if data else '')}")
     plan = profile.apply_to(Plan(data, with_pseudonyms(schema), output=output))
-    step = safe_step(plan.schema or schema, plan.demands)
+    step = next(iter(safe_steps(plan.schema or schema, plan.demands)), None)
     drop = schema.with_role(*UNIT_ROLES) if plan.demands else ()
     return replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=drop))
 
@@ -40,22 +47,20 @@ def with_pseudonyms(schema: Schema) -> Schema:
     return schema.replace(*renamed)
 
 
-def safe_step(schema: Schema, demands: Sequence[Demand], companions: Sequence[str] = ()) -> Step | None:
-    """A step that enforces what is demanded on all that the intruders know; None if nothing is, or can be.
+def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[str] = ()) -> list[Step]:
+    """Steps that may enforce what is demanded on all that the intruders know; none if nothing is, or can be.
 
     ``companions`` are columns that are changed along, as they would give known ones back.
 
     Records alike in k find a person with a chance of one in k, so a demand on that chance is one on k. What
     holds in all keys together holds in some of them, as their classes are unions.
     """
-    from sfumato.methods.mondrian import Mondrian
-
     known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
     known |= set(companions) if known else set()
     columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
     risks = [demand for demand in demands if demand.requirement.judges == "risk"]
     if not columns or not risks:
-        return None
+        return []
     k = max(_persons_alike(demand) for demand in risks)
     also = tuple(
         dict.fromkeys(
@@ -66,7 +71,15 @@ def safe_step(schema: Schema, demands: Sequence[Demand], companions: Sequence[st
             if asked.at or not isinstance(demand.measure, EstimatedMeasure)
         )
     )
-    return Step(Mondrian(k=k, also=Requirements(also)), columns)
+    kinds = {schema[name].kind for name in columns}
+    coded = any(schema[name].hierarchy for name in columns)
+    classes = [registry.method(name) for name in _ENFORCING if coded or name not in _BY_HIERARCHY]
+    asked = {"k": k, "also": Requirements(also)}
+    return [
+        Step(cls(**{each.name: asked[each.name] for each in cls.parameters() if each.name in asked}), columns)
+        for cls in classes
+        if kinds <= cls.kinds
+    ]
 
 
 def _persons_alike(demand: Demand) -> int:

@@ -23,6 +23,8 @@ _COARSE = 0.02  # where it was found on other data before
 _CONFIRMING_RUNS = 5
 #: Rounds in which the neighbourhood of the nearest miss is looked at for an island.
 _ISLAND_ROUNDS = 4
+#: How often a number of records alike that is too weak is taken times √2.
+_STRENGTHENINGS = 8
 
 
 @dataclass(frozen=True)
@@ -100,16 +102,23 @@ def weakest(
 
 def _from(search: _Search, start: float, mild: float) -> float | None:
     """The mildest setting that does, looked for from one that is likely to, towards the mild end or away."""
-    values = sorted(search.grid(), key=lambda value: abs(value - mild))
-    stronger = [value for value in values if abs(value - mild) > abs(start - mild)]
     failing = None if start == mild else mild
-    for value in (start, *stronger):
-        if search.hurry():
-            break
+    for value in (start, *_stronger(search, start, mild)):
         if search.meets(value):
             return _settled(search, failing, value, fineness=_COARSE)
         failing = value
     return None
+
+
+def _stronger(search: _Search, start: float, mild: float) -> list[float]:
+    """Settings ever further from the mild end; records alike also beyond what is usual (10, 14, 20 …)."""
+    assert search.drive is not None
+    if search.drive.symbol == "k" and start >= mild:
+        most = len(search.case.table) // 2
+        more = [min(round(start * 2 ** (turn / 2)), most) for turn in range(1, _STRENGTHENINGS + 1)]
+        return [value for value in dict.fromkeys(more) if value > start]
+    values = sorted(search.grid(), key=lambda value: abs(value - mild))
+    return [value for value in values if abs(value - mild) > abs(start - mild)]
 
 
 def milder_first(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import UNIT_ROLES, Role
+from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.io.formats import written_suffix
@@ -30,13 +28,13 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
 from sfumato.study.evaluate import After, Case, evaluate
 from sfumato.tuning.candidate import Judge
-from sfumato.tuning.companions import Companions
+from sfumato.tuning.companions import Companions, without_links
 from sfumato.tuning.derive_space import Scope, derive, untreated
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.tuned import Tuned, conclude
 from sfumato.tuning.tuner import Tuner
-from sfumato.tuning.watch import Watch
+from sfumato.tuning.watch import Watch, WorkClock
 from sfumato.tuning.workbench import Budget
 from sfumato.version import __version__
 
@@ -60,7 +58,7 @@ def tune(
     before: Before | None = None,
     known: Sequence[Recipe] = (),
     finish: Callable[[Output], After] | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
 ) -> Tuned:
     """Search recipes, confirm the best in fresh runs, and recommend one.
 
@@ -89,7 +87,7 @@ def tune(
     finish
         What the way out does to a release, by the plan's output: candidates are judged as they would leave.
     clock
-        Where the seconds of the budget are read.
+        Where the seconds of the budget are read, instead of the system's and the processor's clocks.
     """
     asked = [demand.requirement for demand in demands]
     judging = sum(each.judges == "risk" for each in asked)
@@ -100,9 +98,10 @@ def tune(
             hint=why_unjudged(() if judging else asked, _REQUIRE),
         )
     judge, budget = Judge(tuple(demands), tuple(utilities)), budget or Budget()
-    watch = Watch(math.inf if budget.minutes is None else 60 * budget.minutes, clock)
+    seconds = math.inf if budget.minutes is None else 60 * budget.minutes
+    watch = Watch(seconds, clock) if clock else Watch(seconds, work=WorkClock())
     whole = case.table
-    plan, left = _without_links(case, demands, plan or Plan())
+    plan, left = without_links(case, demands, plan or Plan())
     case, notes = replace(case, after=(finish or dropping)(plan.output)), (*notes, *left)
     table = whole.select([name for name in whole.names if name not in plan.output.drop])
     run = replace(run, resources={**run.resources, **case.resources})
@@ -118,29 +117,11 @@ def tune(
         before(_works(space, judge, budget, case.resources), table, run)
     mark = fingerprint(run, _identity(case, judge, space, run.resources))
     with Ledger(ledger, mark) as kept:
-        found = Tuner(case, judge, space, run, budget, kept, watch).search(known)
+        here = replace(run, randomness=run.randomness.of_data(whole.digest))  # nothing of it leaves
+        found = Tuner(case, judge, space, here, budget, kept, watch).search(known)
     bare = untreated(space, table.schema)
     said = (*notes, bare) if bare else tuple(notes)
     return conclude(found, judge, space, lambda recipe: planned(plan, recipe, demands, whole), said)
-
-
-def _without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
-    """The plan that also drops the persons' and households' numbers that no demand bears.
-
-    Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
-    """
-    schema = case.table.schema
-    linking = schema.with_role(*UNIT_ROLES)
-    blind = sorted(
-        {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
-    )
-    joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
-    new = [name for name in linking if name in joined and name not in plan.output.drop]
-    plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
-    said = [
-        f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
-    ]
-    return plan, said
 
 
 def dropping(output: Output) -> After:

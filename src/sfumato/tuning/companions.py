@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sfumato.core.intruder_view import joining
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.relations.regrouping import regroupings, released_units
@@ -14,8 +15,9 @@ from sfumato.data.relations.telling import tellers_of
 from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
+from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import After
+from sfumato.study.evaluate import After, Case
 
 #: How many records share each amount that would join them, tried from the mildest on.
 _SHARED_BY = (10, 50, 250)
@@ -72,6 +74,25 @@ class Companions:
         for k in _SHARED_BY if self.amounts else ():
             if 2 * k <= records:
                 yield (Step(IndividualRanking(k=k), self.amounts),)
+
+
+def without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan that also drops the persons' and households' numbers that no demand bears.
+
+    Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
+    """
+    schema = case.table.schema
+    linking = schema.with_role(*UNIT_ROLES)
+    blind = sorted(
+        {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
+    )
+    joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
+    new = [name for name in linking if name in joined and name not in plan.output.drop]
+    plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
+    said = [
+        f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
+    ]
+    return plan, said
 
 
 def followed_by(steps: tuple[Step, ...], after: After) -> After:

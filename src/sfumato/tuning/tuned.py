@@ -122,6 +122,8 @@ class Tuned:
                 f"Pruned: {said['pruned on the subsample']} that lost clearly too much on a subsample of "
                 f"{self.found.subsample} records."
             )
+        if self.found.planned:
+            yield f"The search made {self.found.planned}."
         if self.found.stopped_early:
             yield f"The search was {self.found.stopped_early}."
         if self.found.searched_by != self.judge:
@@ -215,8 +217,20 @@ def conclude(
     confirmed = tuple(
         Confirmed(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
     )
-    best, *rest = confirmed
-    return Tuned(plan_of(best.recipe), best, tuple(rest), judge, space, found, notes)
+    best = _surest(confirmed)
+    rest = tuple(each for each in confirmed if each is not best)
+    return Tuned(plan_of(best.recipe), best, rest, judge, space, found, notes)
+
+
+def _surest(confirmed: Sequence[Confirmed]) -> Confirmed:
+    """The best; of one that is left to chance, what is not and loses no more within chance."""
+    first = confirmed[0]
+    alike = [
+        each
+        for each in confirmed
+        if not each.recipe.stochastic and not first.utilities[0].differs_from(each.utilities[0])
+    ]
+    return alike[0] if first.recipe.stochastic and alike else first
 
 
 def _unreachable(found: Found, judge: Judge) -> UnreachableError:

@@ -58,6 +58,7 @@ class Found:
     skipped: tuple[str, ...] = ()
     sampled_only: tuple[str, ...] = ()
     stopped_early: str = ""
+    planned: str = ""
     subsample: int = 0
     replayed: int = 0
 
@@ -74,10 +75,13 @@ class Tuner(Workbench):
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
             self.watch.stage = LATE  # what is known is there to be taken, however little time there is
-            self._tried(known, SINGLE, [None] * len(known))
+            points = [self.space.point_of(*each.steps) if len(each.steps) == 1 else None for each in known]
+            tried = self._tried(known, SINGLE, points)
             self.watch.stage = SAMPLING
             here = self.run.at(self.case.table.digest)
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
+            for each in tried:
+                proposals.learn(each)
             self._try_proposals(self._try_singles(proposals), proposals)
         confirmed, failed = self._confirm()
         judge, confirmed = self._measured(confirmed)
@@ -91,6 +95,7 @@ class Tuner(Workbench):
             skipped=tuple(self.skipped),
             sampled_only=tuple(self.sampled_only),
             stopped_early=self.stopped_early,
+            planned=self.planned,
             subsample=self.pruning.records,
             replayed=self.ledger.replayed,
         )
@@ -99,7 +104,8 @@ class Tuner(Workbench):
 
     def _try_singles(self, proposals: Proposals) -> int:
         """Bring each method alone to its weakest setting that does; say of the others why they cannot."""
-        everything = self.space.singles()
+        known = {_place_of(each.recipe.steps[0]) for each in in_order(self.candidates) if _alone(each)}
+        everything = [step for step in self.space.singles() if _place_of(step) not in known]
         steps = self._survivors(everything) if self.pruning.records else everything
         self.watch.stage = SEARCHING
         if self.pruning.records:  # at once something that may do, before anything is made better
@@ -192,20 +198,25 @@ class Tuner(Workbench):
                 self._nudge(candidate)
 
     def _try_proposals(self, done: int, proposals: Proposals) -> None:
-        """Try batches of proposals until the budget is spent."""
-        while done < self.budget.trials and not self._out_of_time(done):
-            self._now("recipes tried", done, self.budget.trials)
-            trials = proposals.ask(min(BATCH, self.budget.trials - done), in_order(self.candidates))
+        """Try batches of proposals until the budget is spent: as many as surely fit into the time."""
+        most, late = done + self._fitting(self.budget.trials - done), 0
+        while done < most and not self._out_of_time(done):
+            self._now("recipes tried", done, most)
+            trials = proposals.ask(min(BATCH, most - done), in_order(self.candidates))
             points = [dict(trial.params) for trial in trials]
             recipes = [self.space.recipe(point) for point in points]
             made = self._tried(recipes, SEARCHED, points)
             for trial, candidate in zip(trials, made, strict=True):
                 proposals.tell(trial, candidate)
-            if all(candidate.result.refused == NO_TIME for candidate in made):
-                self._stopped(f"{done} of {self.budget.trials} trials")
+            missed = sum(candidate.result.refused == NO_TIME for candidate in made)
+            done, late = done + len(trials) - missed, late + missed
+            if missed == len(trials):
                 break
-            done += len(trials)
-        self.run.tell("recipes tried", done, max(done, self.budget.trials), self._best())
+        if late:
+            self._stopped(f"{done} of {self.budget.trials} trials")
+        elif done == most < self.budget.trials:
+            self.planned = f"{done} of {self.budget.trials} trials, as many as surely fit into its time"
+        self.run.tell("recipes tried", done, max(done, most), self._best())
 
     def _confirm(self) -> tuple[list[tuple[Candidate, Result]], list[tuple[Candidate, Result]]]:
         """Run the best again on fresh chance until enough of them pass, the best single method among them."""
@@ -314,6 +325,10 @@ class Tuner(Workbench):
 
 def _alone(candidate: Candidate) -> bool:
     return len(candidate.recipe.steps) == 1
+
+
+def _place_of(step: Step) -> tuple[str, frozenset[str]]:
+    return step.method.name, frozenset(step.columns)
 
 
 def name_of(step: Step, among: Sequence[Step]) -> str:

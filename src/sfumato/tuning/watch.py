@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sfumato.core.run import Run
+from sfumato.core.run import Run, never
 from sfumato.recipes.recipe import Recipe
+from sfumato.study.cost import duration
 from sfumato.study.growth import Growth, Timings
 
 #: The share of the time by which a stage must have ended; the last one is the utility of the best.
@@ -17,27 +19,91 @@ from sfumato.study.growth import Growth, Timings
 SAMPLING, SEARCHING, CONFIRMING, ENDING, LATE = "sampling", "searching", "confirming", "ending", "late"
 _ENDS: Final = {SAMPLING: 0.25, SEARCHING: 0.7, CONFIRMING: 0.85, ENDING: 1.0, LATE: math.inf}
 
+#: The share of the time that is planned with, in seconds of work: the rest is for others on the machine.
+_SURE: Final = 0.6
+
+
+class WorkClock:
+    """Tells the seconds in which this process worked: a busy machine does not change what fits into them.
+
+    Of work on several processors at once it tells the time that went by.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.worked = threading.Lock(), 0.0
+        self.last = time.monotonic(), time.process_time()
+
+    def __call__(self) -> float:
+        """Seconds so far."""
+        with self.lock:
+            now = time.monotonic(), time.process_time()
+            self.worked += min(here - before for here, before in zip(now, self.last, strict=True))
+            self.last = now
+            return self.worked
+
 
 @dataclass
 class Watch:
-    """Knows the time of a search, and how long recipes took so far; the clock may be another."""
+    """Knows the time of a search, and how long recipes took so far; the clock may be another.
+
+    Where there is a ``work`` clock too, a sure share of the seconds is counted by it, so that the same fits
+    into them on a busy machine; then the clock itself ends only what has gone wrong.
+    """
 
     seconds: float = math.inf
     clock: Callable[[], float] = time.monotonic
     stage: str = ENDING
     took: dict[tuple[str, ...], Timings] = field(default_factory=dict)
+    work: Callable[[], float] | None = None
 
     def __post_init__(self) -> None:
-        self.started = self.clock()
+        self.started, self.began = self.clock(), self.work() if self.work else 0.0
+
+    @property
+    def time_left(self) -> float:
+        """Seconds by the clock until the present stage must end."""
+        return self.started + _ENDS[self.stage] * self.seconds - self.clock()
+
+    @property
+    def work_left(self) -> float:
+        """Seconds of work that are left in the present stage."""
+        if self.work is None:
+            return math.inf
+        return self.began + _ENDS[self.stage] * _SURE * self.seconds - self.work()
 
     @property
     def left(self) -> float:
         """Seconds until the present stage must end."""
-        return self.started + _ENDS[self.stage] * self.seconds - self.clock()
+        return min(self.time_left, self.work_left)
 
     def limited(self, run: Run, share: float = 1.0) -> Run:
         """The run that is stopped when the present stage must end, or after a share of what is left of it."""
-        return run if math.isinf(self.seconds) else run.within(share * self.left, self.clock)
+        if math.isinf(self.seconds):
+            return run
+        run = run.within(share * self.time_left, self.clock)
+        return run if self.work is None else run.within(share * self.work_left, self.work)
+
+    def hurry(self, share: float) -> Callable[[], bool]:
+        """Say when enough is tried for a share of the time; it is asked before each trial but the first.
+
+        What the first took tells how many there will be. That is planned once, and the clock ends only what
+        has gone wrong: on another day the same is tried.
+        """
+        if math.isinf(self.seconds):
+            return never
+        began, budget, is_over = self.now(), share * self.left, self.limited(Run(), share).progress.is_over
+        asked, planned = 0, 0
+
+        def is_enough() -> bool:
+            nonlocal asked, planned
+            asked, planned = asked + 1, planned or fitting(budget, self.now() - began)
+            return asked > planned or is_over()
+
+        return is_enough
+
+    def now(self) -> float:
+        """The seconds by which work is measured."""
+        return self.work() if self.work else self.clock()
 
     def may_begin(self, recipe: Recipe, records: int, share: float = 1.0) -> bool:
         """Whether a share of the time that is left will do for one run of a recipe on so many records."""
@@ -56,6 +122,46 @@ class Watch:
         """
         known = self.took.get(_methods(recipe))
         return known.between(records, Growth(0)) if known else 0.0
+
+
+def fitting(seconds: float, each: float) -> int:
+    """How many things fit into a time: a power of two, so that a little more time or less is the same."""
+    return 1 << int(math.log2(min(max(seconds / max(each, 1e-9), 1.0), 2.0**30)))
+
+
+#: Of the time of a whole release: what methods that enforce it may take, the least and the most that is kept
+#: for carrying out, measuring and writing what was found, and how many judged runs that is.
+_ENFORCING: Final = 0.35
+_LEAST_KEPT, _MOST_KEPT, _RUNS_KEPT = 0.25, 0.5, 12
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the minutes of a release are shared, counted ``since`` a time of the clock, with reading."""
+
+    minutes: float
+    since: float
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def left(self) -> float:
+        """Seconds until all is to be done."""
+        return self.since + 60 * self.minutes - self.clock()
+
+    def of_fallbacks(self) -> Watch:
+        """The watch of the methods that enforce what is required."""
+        return Watch(max(_ENFORCING * self.left, 0.0), self.clock, work=WorkClock())
+
+    def to_search(self, one_run: float) -> float:
+        """Minutes for a search, if one judged run takes so many seconds; 0 where there is no time for one."""
+        total = 60 * self.minutes
+        kept = min(max(_RUNS_KEPT * one_run, _LEAST_KEPT * total), _MOST_KEPT * total)
+        return max(self.left - kept, 0.0) / 60
+
+    def __str__(self) -> str:
+        told = [("methods that enforce it", _ENFORCING), ("carrying out, measuring and writing", _LEAST_KEPT)]
+        shares = "; ".join(f"about {duration(60 * self.minutes * share)} for {what}" for what, share in told)
+        return f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for less loss"
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:

@@ -2,106 +2,202 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 from sfumato.core.run import Run
 from sfumato.data.schema import UNIT_ROLES
 from sfumato.data.table import Table
-from sfumato.errors import MissingDependencyError, SfumatoError, UnreachableError
+from sfumato.errors import Cancelled, MissingDependencyError, UnreachableError
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.recipes.starter import safe_step
+from sfumato.recipes.starter import safe_steps
 from sfumato.study.evaluate import After, Case
 from sfumato.study.losses import named
 from sfumato.study.requirements import weakest
-from sfumato.tuning.companions import Companions, followed_by
+from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfall, in_order
+from sfumato.tuning.companions import Companions, followed_by, without_links
+from sfumato.tuning.derive_space import MANY_FOR_PAIRS
 from sfumato.tuning.tuned import Tuned
+from sfumato.tuning.watch import Shares, Watch
+from sfumato.tuning.workbench import SINGLE
 
 #: What its owner can change where nothing meets what is required.
 WHAT_HELPS = (
     "what helps: more minutes or records, a key left out (role identifier), a profile that requires less"
 )
 
+#: Of the time that is left to them, the share after which a method is not set more finely.
+_SETTING: Final = 2 / 3
+
+#: How many of those that enforce it the search has to be better than.
+_KNOWN: Final = 3
 
 #: What the way out does to a release before it is judged, by the plan's output.
 Finish = Callable[[Output], After]
 
+#: Whether it is time to settle for what was found.
+Hurry = Callable[[], bool]
 
-def enforced(plan: Plan, table: Table, run: Run, finish: Finish) -> tuple[Plan, bool]:
-    """The plan whose step enforces what is required, at its weakest setting that does, and whether it does.
+#: Searches for better than what is known; None where there is no time for that.
+Search = Callable[[Plan, Sequence[Recipe]], Tuned | None]
 
-    Where it cannot while a number tells whose records belong together, that number is left out. Columns that
-    would give keys back are protected along with them, and amounts that would join records are made less
-    exact by a further step.
+
+@dataclass
+class Fallbacks:
+    """Finds the steps that enforce what is required, each at its weakest setting that does.
+
+    They are ranked by what they lose to a quick look of the ``judge``. Until one does there is no limit;
+    the others have their share of the time.
     """
-    numbers = table.schema.with_role(*UNIT_ROLES)
-    for drop in ((), numbers) if numbers else ((),):
-        dropped = (*plan.output.drop, *drop)
-        made = replace(plan, output=replace(plan.output, drop=dropped))
-        left = table.schema.select([name for name in table.names if name not in dropped])
-        companions = Companions.of(table, dropped, plan.demands)
-        step = safe_step(left, plan.demands, companions.keys)
-        if step is None:
-            continue
-        found = _weakest(made, step, companions, table, run=run, finish=finish)
-        more = companions
-        if found is None:
-            with suppress(SfumatoError):  # the step may not be able to at all
-                release = finish(made.output)(Recipe((step,)).apply(table, run), table, run)
-                more = companions.also_joining_in(table, release)
-        if more != companions:
-            found = _weakest(made, step, more, table, run=run, finish=finish)
-        if found is not None:
-            return replace(made, recipe=found), True
-    return plan, False
 
+    plan: Plan
+    table: Table
+    run: Run
+    finish: Finish
+    judge: Judge
+    shares: Shares
 
-def _weakest(
-    plan: Plan, step: Step, companions: Companions, table: Table, *, run: Run, finish: Finish
-) -> Recipe | None:
-    """The step at its weakest setting with which everything is met, by the mildest further steps."""
-    for further in companions.further_steps(len(table)):
-        after = followed_by(further, finish(plan.output))
-        case = Case(table, resources=run.resources, control=plan.control, after=after)
-        end = weakest(step, case, plan.demands, run, repeats=1)
+    def __post_init__(self) -> None:
+        randomness = self.run.randomness.of_data(self.table.digest)  # nothing of it leaves
+        self.judge, self.run = self.judge.quick(), replace(self.run, randomness=randomness)
+        self.found: list[Candidate] = []
+        self.one_run = 0.0  # seconds of a run that was judged
+
+    @cached_property
+    def watch(self) -> Watch:
+        """What they may take, from when one was tried: what is loaded and compiled before does not count."""
+        return self.shares.of_fallbacks()
+
+    def plans(self) -> list[Plan]:
+        """The plans that meet what is required, least loss first.
+
+        Where none does while a number tells whose records belong together, that number is left out. Columns
+        that would give keys back are protected along with them, and amounts that would join records are made
+        less exact by a further step.
+        """
+        base, _ = without_links(Case(self.table, resources=self.run.resources), self.plan.demands, self.plan)
+        numbers = [n for n in self.table.schema.with_role(*UNIT_ROLES) if n not in base.output.drop]
+        for drop in ((), numbers) if numbers else ((),):
+            made = replace(base, output=replace(base.output, drop=(*base.output.drop, *drop)))
+            self._try_all(made)
+            if self.found:
+                return [replace(made, recipe=each.recipe) for each in in_order(self.found)]
+        return []
+
+    def _try_all(self, plan: Plan) -> None:
+        dropped = plan.output.drop
+        left = self.table.schema.select([name for name in self.table.names if name not in dropped])
+        companions = Companions.of(self.table, dropped, plan.demands)
+        steps = [s for s in safe_steps(left, plan.demands, companions.keys) if self._fits(s)]
+        for place, step in enumerate(steps):
+            self.run.tell("methods that enforce it", place, len(steps), step.method.name)
+            run = self.watch.limited(self.run) if self.found else self.run
+            try:
+                if not self.one_run:
+                    self._judged(Recipe((step,)), plan, run)
+                companions = self._try(plan, step, companions, run, self.watch.hurry(_SETTING))
+            except Cancelled:
+                self.run.check()  # somebody has stopped it
+            except FAILURES:
+                continue  # it may not be able to at all
+
+    def _fits(self, step: Step) -> bool:
+        """Whether a method takes these data; pairs of many records are compared in parts, of few at once."""
+        many, cost = len(self.table) > MANY_FOR_PAIRS, step.method.cost
+        if ("part" in cost and not many) or (cost.startswith("n²") and many):
+            return False
+        return step.method.refuses(self.table.aimed_at(step.columns)) is None
+
+    def _try(self, plan: Plan, step: Step, companions: Companions, run: Run, hurry: Hurry) -> Companions:
+        """Find the weakest setting of a step that does; what joins records is made less exact if it must."""
+        case = self._case(plan, ())
+        if not self._settle(plan, step, companions, run, hurry):
+            release = case.maker(Recipe((step,)))(self.table, run)
+            more = companions.also_joining_in(self.table, release)
+            if more != companions:
+                self._settle(plan, step, more, run, hurry)
+                return more
+        return companions
+
+    def _settle(self, plan: Plan, step: Step, companions: Companions, run: Run, hurry: Hurry) -> bool:
+        """Remember the step at its weakest setting that does, by the mildest further steps."""
+        drive = step.method.drive()
+        assert drive is not None
+        low, _ = step.method.drive_range(self.table.aimed_at(step.columns))
+        near = (getattr(step.method, drive.name), low)
+        further = self._further(plan, step, companions, run)
+        end = weakest(step, self._case(plan, further), plan.demands, run, repeats=1, near=near, hurry=hurry)
         if end.met:
-            return Recipe((end.step, *further))
-    return None
+            candidate = self._judged(Recipe((end.step, *further)), plan, run)
+            self.found += [candidate] if candidate.feasible else []
+        return end.met
+
+    def _further(self, plan: Plan, step: Step, companions: Companions, run: Run) -> tuple[Step, ...]:
+        """The mildest further steps with which a step does, or those with which it is nearest to."""
+        ways = list(companions.further_steps(len(self.table)))
+        nearest, short = ways[0], math.inf
+        for further in ways if len(ways) > 1 else ():
+            recipe = Recipe((step, *further))
+            result = Judge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
+            missed = sum(max(each, 0.0) for each in self._candidate(recipe, result).shortfalls)
+            if missed < short:
+                nearest, short = further, missed
+            if not short:
+                break
+        return nearest
+
+    def _case(self, plan: Plan, further: tuple[Step, ...]) -> Case:
+        after = followed_by(further, self.finish(plan.output))
+        return Case(self.table, resources=self.run.resources, control=plan.control, after=after)
+
+    def _judged(self, recipe: Recipe, plan: Plan, run: Run) -> Candidate:
+        began = self.shares.clock()
+        result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=1)
+        self.one_run = min(self.one_run or math.inf, self.shares.clock() - began)
+        return self._candidate(recipe, result)
+
+    def _candidate(self, recipe: Recipe, result: Result) -> Candidate:
+        shortfall = Shortfall(self.judge.demands, Result())
+        return Candidate(recipe, SINGLE, result, self.judge.losses(result), shortfall(result))
 
 
-def ways(
-    plan: Plan, table: Table, run: Run, search: Callable[[Plan, Sequence[Recipe]], Tuned], finish: Finish
-) -> Iterator[tuple[Plan, str]]:
+def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Plan, str]]:
     """The plans that may make the release, best first, each with how it was found; the next if one fails.
 
-    First what the search recommends, then the step that enforces what is required, which is found before:
-    it is safe, and it tells whether the numbers of persons and households can stay.
+    First what the search recommends, then the steps that enforce what is required, which are found before:
+    they are safe, and tell whether the numbers of persons and households can stay.
     """
     if not plan.risk_demands:
         yield plan, "nothing is required, so nothing was changed but what identifies people"
         return
-    safe, met = enforced(plan, table, run, finish)
+    safe = fallbacks.plans()
+    first = safe[0] if safe else plan
     try:
-        found = search(safe, (safe.recipe,) if met else ())
-        best = replace(safe, recipe=found.recipe, output=replace(safe.output, drop=found.plan.output.drop))
-        yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
-        why = "what the search found failed in the end"
+        found = search(first, [each.recipe for each in safe[:_KNOWN]])
+        why = "time was up before a search for better"
+        if found is not None:
+            output = replace(first.output, drop=found.plan.output.drop)
+            best = replace(first, recipe=found.recipe, output=output)
+            yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
+            why = "what the search found failed in the end"
     except MissingDependencyError as error:
         why = f"to search for better, {error.hint}"
-        if not met:
+        if not safe:
             raise
     except UnreachableError as error:
         why = "the search found nothing in time that does"
-        if not met:
+        if not safe:
             message = f"{error.message}, so nothing was released"
             raise UnreachableError(message, hint="; ".join(filter(None, (WHAT_HELPS, error.hint)))) from None
-    if met:
+    for each in safe:
         yield (
-            safe,
-            f"{why}, so the method that enforces it, at its weakest setting that does{_less(safe, plan)}",
+            each,
+            f"{why}, so the method that enforces it, at its weakest setting that does{_less(each, plan)}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfa
 from sfumato.tuning.ledger import Ledger
 from sfumato.tuning.pruning import Pruning
 from sfumato.tuning.search_space import Point, SearchSpace
-from sfumato.tuning.watch import Watch
+from sfumato.tuning.watch import Watch, fitting
 
 #: Of the time that is left one method may take this share, and is not awaited beyond the other.
 _PATIENCE: Final = 1 / 4
@@ -72,9 +73,10 @@ class Workbench:
         self.near: dict[str, tuple[float, float]] = {}
         self.did: set[str] = set()
         self.patience = 1.0
-        self.stopped_early = ""
+        self.stopped_early = self.planned = ""
         self.shortfall = Shortfall(self.judge.demands, Result())
         self.longest = 0.0
+        self.trial_seconds: list[float] = []
         self.task = ("unprotected data", 0, 1)
 
     def _tried(
@@ -143,7 +145,7 @@ class Workbench:
         (step,) = recipe.steps
         near = self.near.get(recipe.digest)
         try:
-            hurry = self.watch.limited(run, _PATIENCE).progress.is_over  # settle for the best so far
+            hurry = self.watch.hurry(_PATIENCE)  # settle for the best so far
             demands = self.judge.demands
             found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
         except FAILURES as error:
@@ -175,13 +177,15 @@ class Workbench:
         def timed(recipe: Recipe) -> Any:
             if not self.watch.may_begin(recipe, records, self.patience):
                 return None
-            began = self.watch.clock()
+            began = self.watch.now()
             try:
                 done = work(recipe)
             except Cancelled:
                 done = None
             self.quiet.check()  # somebody has stopped it: what was settled for in a hurry is not kept
-            self.longest = self.watch.clock() - began
+            self.longest = self.watch.now() - began
+            if stage.startswith("search"):
+                self.trial_seconds.append(self.longest)
             runs = len(done.runs) if isinstance(done, Result) else 0
             if runs or done is None:
                 self.watch.note(recipe, records, self.longest / max(runs, 1))
@@ -221,6 +225,11 @@ class Workbench:
             return ""
         names = " + ".join(step.method.name for step in first.recipe.steps) or "the data as they are"
         return f"best so far: {names}, {self.judge.utilities[0].name} {first.losses[0]:.4g}"
+
+    def _fitting(self, most: int) -> int:
+        """How many trials surely fit into the time, up to so many."""
+        seconds = statistics.median(self.trial_seconds) if self.trial_seconds else 0.0
+        return most if self.watch.left >= most * seconds else fitting(self.watch.left, seconds)
 
     def _out_of_time(self, done: int) -> bool:
         if self.watch.left > 0:

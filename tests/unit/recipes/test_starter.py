@@ -7,7 +7,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.starter import safe_step, starter
+from sfumato.recipes.starter import safe_steps, starter
 
 SCHEMA = Schema(
     (
@@ -40,13 +40,13 @@ def demands(*texts):
     ],
 )
 def test_a_demand_on_a_chance_is_one_on_k(texts, k, also):
-    step = safe_step(SCHEMA, demands(*texts))
+    step, *_ = safe_steps(SCHEMA, demands(*texts))
     assert (step.method.k, tuple(step.method.also), step.columns) == (k, also, ("age", "sex"))
 
 
 def test_nothing_demanded_of_risk_needs_no_step():
-    assert safe_step(SCHEMA, []) is None
-    assert safe_step(SCHEMA, demands("earth-movers-distance <= 0.1")) is None
+    assert safe_steps(SCHEMA, []) == []
+    assert safe_steps(SCHEMA, demands("earth-movers-distance <= 0.1")) == []
 
 
 def test_the_starter_has_what_the_profile_requires():

@@ -1,9 +1,11 @@
 """What must change along with the keys is protected along, on the way to a release that meets what is asked."""
 
+import time
+
 import numpy as np
 import polars as pl
 
-from sfumato.core.requirement import Requirement
+from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -15,9 +17,11 @@ from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.postprocess import as_written
+from sfumato.tuning.candidate import Judge
 from sfumato.tuning.companions import Companions
 from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
-from sfumato.tuning.ways import enforced
+from sfumato.tuning.watch import Shares
+from sfumato.tuning.ways import Fallbacks
 
 RNG = np.random.default_rng(3)
 NAME = Kind.NOMINAL
@@ -58,9 +62,9 @@ def test_the_step_that_enforces_takes_them_along():
     table = panel()
     asked = tuple(each.requirement for each in demands("k >= 3", "regrouped <= 0.05"))
     plan = Plan(schema=table.schema, requirements=asked, output=Output(drop=("who",)))
-    made, met = enforced(plan, table, Run(seed=1), as_written)
-    assert met
-    first, second = made.recipe.steps
+    judge = Judge(plan.demands, (parse_measure("cells-changed"),))
+    made = Fallbacks(plan, table, Run(seed=1), as_written, judge, Shares(5, time.monotonic())).plans()
+    first, second = made[0].recipe.steps
     assert set(first.columns) == {"year", "region", "code"}
     assert (second.method.name, second.columns) == ("individual-ranking", ("pay",))
 

@@ -21,10 +21,11 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case
+from sfumato.study.spread import Spread
 from sfumato.tuning import looks_at_sensitive, tune
-from sfumato.tuning.candidate import Judge
+from sfumato.tuning.candidate import Confirmed, Judge, Result
 from sfumato.tuning.derive_space import Scope
-from sfumato.tuning.tuned import describe
+from sfumato.tuning.tuned import _surest, describe
 from sfumato.tuning.workbench import Budget
 from shifts import NUMBERS, Shift
 
@@ -224,6 +225,24 @@ def test_another_seed_is_another_search():
     assert first.to_dict() != second.to_dict()
 
 
+def test_without_a_seed_of_ones_own_the_same_search_is_made_each_time():
+    """What leaves nothing to its owner's seed: only the release itself needs a secret one."""
+    made = [search([needs()], methods=[NoisyShift], trials=8, seed=None) for _ in range(2)]
+    assert made[0].to_dict() == made[1].to_dict()
+
+
+def test_what_is_left_to_chance_wins_only_by_more_than_chance():
+    def confirmed(stochastic, values):
+        recipe = Recipe((Step(NoisyShift() if stochastic else Shift(), ("x",)),))
+        return Confirmed(recipe, (Spread.of(values),), (), Result())
+
+    sure = confirmed(False, [1.0])
+    lucky, better = confirmed(True, [0.5, 1.4, 0.8, 1.2]), confirmed(True, [0.5, 0.51, 0.5])
+    assert _surest([lucky, sure]) is sure
+    assert _surest([better, sure]) is better
+    assert _surest([sure, lucky]) is sure
+
+
 def test_several_utilities_count_alike():
     both = (LostX(), Lost())
     tuned = search(UNEQUAL, utilities=both, trials=16)
@@ -402,15 +421,33 @@ def test_a_search_keeps_its_minutes_confirmation_included():
     tuned = timed([Slow], minutes=10)
     assert CLOCK.now <= 600 * 1.1
     assert tuned.best.result.runs[0].demands[0].value >= 10
-    assert "stopped after 10 minutes with" in tuned.found.stopped_early
+    assert tuned.found.planned == "17 of 60 trials, as many as surely fit into its time"
+    assert not tuned.found.stopped_early
 
 
 def test_a_time_limit_ends_early_and_says_so():
-    tuned = timed([Slow], minutes=10, level=0.5)
+    """What was quick becomes slow after it was planned."""
+
+    class Slower(Shift):
+        name = "toy-slower"
+        runs = 0
+
+        def shift(self, rng):
+            Slower.runs += 1
+            CLOCK.now += 60 * (Slower.runs > 40)
+            return self.by
+
+    tuned = timed([Slower], minutes=10, level=0.5)
     assert 0 < tuned.counts["tried"] < 60
     words = "\n".join(tuned.sentences())
     assert "stopped after 10 minutes" in words
     assert "on another machine" in words
+
+
+def test_as_many_trials_are_made_as_surely_fit_whether_there_is_a_little_more_time_or_less():
+    made = [timed([Slow], minutes=minutes) for minutes in (10, 10.5, 11)]
+    assert len({tuned.found.planned for tuned in made}) == 1
+    assert len({tuned.recipe for tuned in made}) == 1
 
 
 class SlowByChance(Slow):

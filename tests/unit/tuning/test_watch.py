@@ -9,7 +9,7 @@ from sfumato.errors import Cancelled
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.watch import CONFIRMING, SAMPLING, Watch
+from sfumato.tuning.watch import CONFIRMING, SAMPLING, Watch, WorkClock, fitting
 
 SWAPPING, QUADRATIC = (Recipe((Step(method, ("x",)),)) for method in (RankSwapping(), Mdav()))
 
@@ -61,3 +61,46 @@ def test_nothing_at_all_does_not_grow(clock):
     watch = Watch(100.0, clock)
     watch.note(Recipe(), 100, 2.0)
     assert watch.expected(Recipe(), 10_000) == 2.0
+
+
+def test_only_work_counts_on_a_busy_machine(monkeypatch):
+    """Ten seconds go by; in three the process worked, or in two on several processors at once."""
+    wall, cpu = [0.0], [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: wall[0])
+    monkeypatch.setattr("time.process_time", lambda: cpu[0])
+    work = WorkClock()
+    wall[0], cpu[0] = 10.0, 3.0
+    assert work() == 3.0
+    wall[0], cpu[0] = 12.0, 11.0
+    assert work() == 5.0
+
+
+def test_a_sure_share_of_the_time_is_counted_in_work(clock):
+    worked = Clock()
+    watch = Watch(100.0, clock, work=worked)
+    assert (watch.time_left, watch.work_left, watch.left) == (100, 60, 60)
+    clock.now += 50  # others worked
+    assert watch.left == 50
+    limited = watch.limited(Run(seed=1), share=0.5)
+    worked.now += 31
+    with pytest.raises(Cancelled):
+        limited.check()
+
+
+def test_as_many_as_surely_fit_are_tried(clock):
+    watch = Watch(100.0, clock)
+    for first in (9.0, 10.0, 12.0):
+        clock.now, watch.started = 0.0, 0.0
+        hurry = watch.hurry(1.0)
+        clock.now = first
+        assert [hurry() for _ in range(10)].index(True) == 8
+    hurry = watch.hurry(0.5)
+    assert not hurry()
+    clock.now = 101.0
+    assert hurry()
+    assert not Watch(math.inf, clock).hurry(1.0)()
+
+
+@pytest.mark.parametrize(("seconds", "each", "n"), [(10, 1, 8), (16, 1, 16), (1, 10, 1), (-5, 1, 1)])
+def test_a_power_of_two_fits(seconds, each, n):
+    assert fitting(seconds, each) == n
