@@ -77,6 +77,7 @@ def command(source: str, **options: Any) -> None:
         matters = () if options["matters"] else ask_matters(prepared.table.schema)
         prepared = prepared.with_importance(matters)
         prepared = replace(prepared, plan=ask_about(prepared.plan))
+        since = time.monotonic()  # what people think about does not count
     plan = prepared.plan
     if options["profile"] is None and prepared.source is None:
         say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)

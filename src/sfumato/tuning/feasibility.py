@@ -30,7 +30,7 @@ from sfumato.data.table import Table
 from sfumato.errors import UnreachableError, counted, quoted
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe
-from sfumato.recipes.starter import safe_step
+from sfumato.recipes.starter import safe_steps
 from sfumato.study.cost import sampled
 from sfumato.study.evaluate import CANNOT, Case, evaluate
 from sfumato.tuning.ways import WHAT_HELPS
@@ -363,7 +363,7 @@ class _View:
             for each in self.demands
             if not isinstance(each.measure, ClassMeasure) or _Seen.of(each, case)
         ]
-        step = safe_step(self.table.schema, asked)
+        step = next(iter(safe_steps(self.table.schema, asked)), None)
         if step is None:
             return None
         try:
