@@ -269,7 +269,7 @@ def compare(
     held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
-        measures, ends = [demand.measure for demand in demands] or [held], turns + points
+        measures, ends = [demand.measure for demand in demands] or [held], turns + points + 2 * (not demands)
         works = works_of(
             steps, measures, SETTINGS * min(turns, 3) + ends, at_end=(ranked_by,), ends=ends,
             scenario=case.scenario, resources=case.resources,
