@@ -400,7 +400,7 @@ def release(
         Whom it is for: a profile (``"public"``, ``"scientific"`` …). By default what the plan requires, and
         without a requirement ``"scientific"``.
     minutes
-        How long to search.
+        How long it may take in all; writing comes after.
     roles
         Roles of columns by name; every column must have one, guessed or given.
     control
