@@ -161,6 +161,7 @@ class PrivateMarginals(PrivateMethod):
     """
 
     name = "private-marginals"
+    synonyms = ("MST", "AIM", "differentially private synthetic data")
     title = "Private marginals"
     analyst_note = (
         "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
