@@ -1,13 +1,16 @@
 """Words of the literature and of other tools lead home, by every door; the table says where that is."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sfumato.core import registry, synonyms
-from sfumato.core.notation import same_word
+from sfumato.core.notation import same_word, words_in
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.recipes.plan import Plan
@@ -20,6 +23,7 @@ ROWS = [
     for word, home in rows.items()
 ]
 FIND = {"methods": registry.method, "measures": registry.measure}
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "coming-from.md"
 #: As many meanings as an error names.
 NAMED = 6
 
@@ -144,6 +148,22 @@ def test_a_word_of_no_letters_or_of_no_meaning_finds_nothing(word):
     assert registry.search(word) == []
     with pytest.raises(UnknownNameError):
         registry.method(word)
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x24FF), max_size=12))
+@settings(max_examples=200)
+def test_any_text_has_a_notation_and_that_is_its_own(text):
+    assert all(word.isascii() and word.isalnum() for word in words_in(text))
+    assert same_word(same_word(text)) == same_word(text) == same_word(text.lower())
+
+
+def test_functions_that_the_guide_names_lead_home():
+    rows = [
+        line.split("|")[1] for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
+    ]
+    named = {word for row in rows for word in re.findall(r"`([A-Za-z_.0-9]+)(?=[`(])", row)}
+    assert len(named) > 20
+    assert not [word for word in named if not registry.search(word) and not synonyms.sentence_of(word)]
 
 
 def test_no_word_that_has_a_sentence_is_a_name_as_well():

@@ -243,7 +243,7 @@ class MarketerRisk(_InPopulation):
     """
 
     name = "marketer-risk"
-    synonyms = ("average re-identification risk", "expected re-identifications", "global risk", "calcRisks")
+    synonyms = ("average re-identification risk", "expected re-identifications", "global risk")
     family = "chance to be found"
     title = "Marketer risk"
     tells = Tells(places={"report": 5, "gauges": 3}, intruder="looks for everybody")
