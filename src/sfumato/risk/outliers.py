@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class RobustIntervals(Measure):
     """
 
     name = "rmdid1"
-    synonyms = ("dRiskRMD", "distance-based intervals")
+    synonyms: ClassVar[tuple[str, ...]] = ("dRiskRMD", "distance-based intervals")
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
     tells = Tells(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb, prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -122,7 +122,7 @@ class Suda(KeyMeasure):
     """
 
     name = "suda"
-    synonyms = ("suda2", "special uniques", "special unique detection algorithm", "minimal sample uniques")
+    synonyms: ClassVar[tuple[str, ...]] = ("suda2", "special uniques", "minimal sample uniques")
     family = "who is alike"
     tells = Tells(places={"report": 9, "uniques": 1})
     scales = Scaling(exact_up_to=200_000)
