@@ -43,16 +43,16 @@ class AnalyticalLoss(DistributionMeasure):
     .. math::
 
         L = \sum_{q} \omega_q L_q, \qquad
-        L_{\text{columns}} = \sum_j \frac{v_j}{\sum v} \bigl(1 - a_j (1 - u_j)(1 - s_j)\bigr)
+        L_1 = \sum_j v_j (1 - a_j (1 - u_j) (1 - s_j))
 
-    where :math:`v_j` is the importance of column :math:`j`, :math:`a_j` the share of its values that are
-    there, :math:`u_j` how much those differ who may stand behind one released cell, as a share of how much
+    where :math:`v_j` is the importance of column :math:`j` as a share of all, :math:`a_j` the share of its
+    values that are there, :math:`u_j` how much those differ who may stand behind one released cell, as a share of how much
     all people of the file do (the mean difference of two ranks, or the entropy of categories), and
     :math:`s_j` how far its distribution moved, as a share of how far it would if everybody had the median or
     the most frequent category. A column of which nothing is left loses 1.
-    The other parts, each from 0 to 1: how far the **means** of amounts moved, of all and by each category, in
-    mean deviations; how much of the **associations** of pairs of columns (correlations of ranks, amounts and
-    categories) is another; and how much less of each important column **models** explain that were fitted to
+    The other parts, each from 0 to 1: how far the means of amounts moved, of all and by each category, in
+    mean deviations; how much of the associations of pairs of columns (correlations of ranks, amounts and
+    categories) is another; and how much less of each important column models explain that were fitted to
     the release.
 
     See Also
@@ -66,8 +66,8 @@ class AnalyticalLoss(DistributionMeasure):
     the parts. Columns count by their importance, pairs by that of both; models explain the columns that
     matter most, or else the sensitive ones, or else all.
 
-    **Doubt.** Exact. How much the parts count (.4, .15, .25, .2) is a choice: it was made so that thirty
-    pairs of releases stand in the order that experts give them.
+    **Doubt.** Exact. How much the parts count (.4, .15, .25, .2) is a choice of ours: with it thirty-two
+    pairs of releases, of which one is plainly better, stand in the right order.
 
     **Missing.** A value that is missing in the release only is lost; so is that of a record that was left
     out. A column that was left out loses all, and numbers of persons do not count. Correlations are those of
