@@ -46,8 +46,9 @@ class AnalyticalLoss(DistributionMeasure):
         L_1 = \sum_j v_j (1 - a_j (1 - u_j) (1 - s_j))
 
     where :math:`v_j` is the importance of column :math:`j` as a share of all, :math:`a_j` the share of its
-    values that are there, :math:`u_j` how much those differ who may stand behind one released cell, as a share of how much
-    all people of the file do (the mean difference of two ranks, or the entropy of categories), and
+    values that are there, :math:`u_j` how much those differ who may stand behind one released cell, as a
+    share of how much all people of the file do (the mean difference of two ranks, or the entropy of
+    categories), and
     :math:`s_j` how far its distribution moved, as a share of how far it would if everybody had the median or
     the most frequent category. A column of which nothing is left loses 1.
     The other parts, each from 0 to 1: how far the means of amounts moved, of all and by each category, in
