@@ -22,6 +22,7 @@ from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Step
 from sfumato.report import render, twin, write_report
 from sfumato.report.charts import charts
+from sfumato.report.content import public_digits
 from sfumato.risk.ranks import PermutationDistance
 from sfumato.study.compare import Outcome, Spread, Study
 from sfumato.study.frontier import Point
@@ -241,6 +242,17 @@ def test_a_tie_is_called_a_tie(table):
     assert "take them as tied" in told["verdict"][1]
     assert "the tolerance (± 1%)" in told["verdict"][1]
     assert told["outcomes"][0]["remark"] == "tied with Correlated noise"
+
+
+def test_the_loss_over_the_tolerance_is_told_and_in_public_no_finer_than_the_rest(table, even):
+    ends = (0.0118432, 0.0131579)
+    page = render(study(table, swapping(table, ranked_range=ends), noise(table)), public=False)
+    assert "at ± 1 %" in Page(page).words
+    assert "0.01184 to 0.01316" in Page(page).words
+    told = twin(study(even, swapping(even, ranked_range=ends)), public=True)["outcomes"][0]
+    digits = [public_digits(end, grain=1 / len(even)) for end in ends]
+    assert told["ranked_range"] in (None, digits)
+    assert (told["ranked_range"] is None) == (told["ranked"] is None)
 
 
 @pytest.mark.parametrize("public", [False, True])
