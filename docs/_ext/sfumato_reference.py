@@ -22,6 +22,7 @@ from sfumato.core.component import Component
 from sfumato.core.measure import Measure
 from sfumato.core.method import Method, shape_of
 from sfumato.core.references import cite
+from sfumato.core.synonyms import told_words
 
 FOLDER = "reference/generated"
 SHAPES = ("column", "block", "table")
@@ -46,6 +47,7 @@ def pages() -> dict[str, str]:
         **{f"methods/{name}.rst": method_page(cls) for name, cls in methods.items()},
         **{f"measures/{name}.rst": measure_page(cls) for name, cls in measures.items()},
         "command-line.rst": command_line_page(),
+        "other-names.rst": other_names_page((*methods.values(), *measures.values())),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
     }
@@ -89,6 +91,7 @@ def described_page(cls: type[Component], facts: Sequence[tuple[str, str]], usage
     """Put together what methods and measures have in common: facts, docstring, parameters, literature."""
     names, values = zip(*facts, strict=True)
     lines = [*title(cls.title or cls.name), *table(names, [values])]
+    lines += [f"Also known as {', '.join(map(escape, cls.synonyms))}.", ""] if cls.synonyms else []
     lines += [docstring(cls), ""]
     if issubclass(cls, Method):
         lines += [*section("For analysts"), escape(cls.analyst_note), ""]
@@ -190,6 +193,33 @@ def measures_page(measures: Iterable[type[Measure]]) -> str:
             *hidden_toctree(f"measures/{cls.name}" for cls in measures),
         ]
     )
+
+
+def other_names_page(classes: Iterable[type[Component]]) -> str:
+    """List what the literature and other tools call things, and what that is here."""
+    found: dict[str, list[str]] = {}
+    for cls in classes:
+        for word in cls.synonyms:
+            found.setdefault(word, []).append(page_link(cls))
+        for p in cls.parameters():
+            for word, choice in p.synonyms.items():
+                found.setdefault(word, []).append(f"{page_link(cls)} with {literal(f'{p.name}={choice}')}")
+    for word, sentence in told_words():
+        found.setdefault(word, []).append(escape(sentence))
+    rows = [[escape(word), ", ".join(here)] for word, here in sorted(found.items(), key=_by_word)]
+    return "\n".join(
+        [
+            *title("Other names"),
+            "What papers, sdcMicro, ARX, μ-ARGUS and Amnesia call things, and what that is here.",
+            "``sfumato methods WORD`` and ``sfumato measures WORD`` find the same, in any notation.",
+            "",
+            *table(["there", "here"], rows),
+        ]
+    )
+
+
+def _by_word(row: tuple[str, list[str]]) -> str:
+    return row[0].lower()
 
 
 # ----------------------------------------------------------------------------------------------- the doors

@@ -269,7 +269,7 @@ def compare(
     held = as_measure(hold) if hold else held_by_default(case)
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
-        measures, ends = [demand.measure for demand in demands] or [held], turns + points
+        measures, ends = [demand.measure for demand in demands] or [held], turns + points + 2 * (not demands)
         works = works_of(
             steps, measures, SETTINGS * min(turns, 3) + ends, at_end=(ranked_by,), ends=ends,
             scenario=case.scenario, resources=case.resources,
@@ -400,7 +400,7 @@ def release(
         Whom it is for: a profile (``"public"``, ``"scientific"`` …). By default what the plan requires, and
         without a requirement ``"scientific"``.
     minutes
-        How long to search.
+        How long it may take in all; writing comes after.
     roles
         Roles of columns by name; every column must have one, guessed or given.
     control

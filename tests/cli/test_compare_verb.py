@@ -160,7 +160,7 @@ def test_the_table_shows_the_loss_over_the_tolerance_and_who_is_tied(run, people
     assert "(± 20%)" in err
     head, first, second = out.splitlines()[:3]
     assert re.search(r"il1s +at ± 20% +remark", head)
-    assert re.search(r" [0-9.]+ to [0-9.]+ +tied with rank-swapping", first)
+    assert re.search(r" [0-9.]+–[0-9.]+ +tied with rank-swapping", first)
     assert first.split()[0] == second.split()[0] == "1"
 
 

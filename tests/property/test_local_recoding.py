@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from sfumato.core.run import Run
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
@@ -244,3 +245,46 @@ def test_a_model_of_few_known_keys_holds(method, n, seed):
         ):
             found.setdefault(str(shown), []).append(row)
         assert all(len(group) >= 3 and most(group) <= 0.9 + SLACK for group in found.values())
+
+
+# Codes that are shown by their beginnings ----------------------------------------------------------------
+
+
+def coded(n, seed, missing, form):
+    rng = np.random.default_rng(seed)
+    values = [
+        form.format(place, rest)
+        for place, rest in zip(rng.integers(1, 4, n), rng.integers(10, 40, n), strict=True)
+    ]
+    holes = rng.random(n) < missing
+    frame = {"zip": [None if hole else value for value, hole in zip(values, holes, strict=True)], "age": rng.integers(0, 9, n), "s": rng.integers(0, 4, n)}  # fmt: skip
+    columns = (Column("zip", Kind.NOMINAL, Role.KEY), Column("age", Kind.CONTINUOUS, Role.KEY), Column("s", Kind.ORDINAL, Role.SENSITIVE))  # fmt: skip
+    return Table(
+        pl.DataFrame(frame, schema_overrides={"zip": pl.String}), Schema(columns), targets=("age", "zip")
+    )
+
+
+def stands_for(text, value):
+    """Whether a released text may be this value, read as a person would."""
+    if text is None or value is None:
+        return text in (value, "*")
+    if text.startswith("{"):
+        return value in text[1:-1].split("|")
+    return value == text or (text.endswith("*") and value.startswith(text.rstrip("*")))
+
+
+@given(
+    st.integers(3, 60), st.integers(0, 2**32), st.sampled_from([0.0, 0.2]), st.sampled_from(METHODS),
+    st.sampled_from(["0{}1{}", "0{}-10{}", "E{}.{}", "G{}{}", "k {}/{}"]),
+)  # fmt: skip
+@examples(40)
+def test_what_codes_show_holds_them_and_is_shared(n, seed, missing, method, form):
+    table = coded(n, seed, missing, form)
+    try:
+        shown = method.apply(table, Run(seed=1)).table
+    except UnreachableError:
+        return
+    texts = to_text(shown.frame["zip"], shown.nodes["zip"]).to_list()
+    assert all(map(stands_for, texts, table.frame["zip"]))
+    counts = Counter(zip(texts, map(str, shown.frame["age"]), strict=True))
+    assert min(counts.values()) >= method.k

@@ -79,7 +79,8 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
     rare = [value for value, count in counts.items() if count < K]
     assert len(rare) > 50
     shown = "\n".join(map(texts_of, files))
-    named = [value for value in rare if re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.])", shown)]
+    # B11.2* is not B11.2, but all that begins so.
+    named = [value for value in rare if re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.*])", shown)]
     assert named == []
     part = outcome.parts[""]
     again = read_release(part.original, out, aligned=False)

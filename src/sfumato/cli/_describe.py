@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal
@@ -10,9 +10,10 @@ from typing import Any, Literal
 import click
 
 from sfumato.cli._options import split
-from sfumato.cli._screen import emit_json, emit_list, emit_text, sentence_case
+from sfumato.cli._screen import emit_json, emit_list, emit_text, say, sentence_case
 from sfumato.core import registry
 from sfumato.core.component import Component
+from sfumato.core.synonyms import Match
 from sfumato.data.schema import Kind
 from sfumato.errors import UnknownNameError
 
@@ -26,11 +27,21 @@ def show(
     """Write one entry in full, or by family those that serve a purpose; for a machine, all of each."""
     one = {"methods": registry.method, "measures": registry.measure}[what]
     if name is not None:
-        cls = one(name)
+        try:
+            classes: list[type[Component]] = [one(name)]
+        except UnknownNameError:
+            if not (found := registry.search(name)):
+                raise
+            if len(found) > 1 and not as_json:
+                _list_meanings(found)
+                return
+            say_meant(name, *found)
+            classes = list(dict.fromkeys(match.cls for match in found))
         if as_json:
-            emit_json(cls.describe())
+            described = [cls.describe() for cls in classes]
+            emit_json(described[0] if len(described) == 1 else described)
         else:
-            show_meaning(cls)
+            show_meaning(classes[0])
         return
     entries = registry.entries(what)
     for word in split((wanted,)):
@@ -47,6 +58,18 @@ def show(
     click.echo(
         f"\n{len(entries)} {what}. `sfumato {what} NAME` shows one; --for {next(iter(goals))} chooses."
     )
+
+
+def _list_meanings(found: Iterable[Match]) -> None:
+    emit_list(
+        (f"{what}s", [(str(match), match.cls.summary()) for match in group])
+        for what, group in groupby(found, key=lambda match: match.what)
+    )
+
+
+def say_meant(word: str, *found: Match) -> None:
+    """Tell who looked for something what it is called here."""
+    say(f"note: `{word}` is {' or '.join(f'the {match.what} `{match}`' for match in found)} here")
 
 
 def _heading(entry: registry.Entry) -> str:
@@ -70,6 +93,8 @@ def show_meaning(cls: type[Component]) -> None:
     emit_text(f"{meaning.name} — {meaning.title}, a {meaning.what}")
     click.echo("")
     emit_text(meaning.summary)
+    if meaning.synonyms:
+        emit_text(f"Also known as {', '.join(meaning.synonyms)}.")
     if meaning.side:
         click.echo(f"{sentence_case(meaning.side)}.")
     if meaning.definition:

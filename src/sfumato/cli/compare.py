@@ -277,7 +277,7 @@ def _row(outcome: Outcome, shown: Sequence[str], study: Study) -> list[str]:
 
 
 def _range(ends: tuple[float, float] | None) -> str:
-    return "" if ends is None or ends[0] == ends[1] else f"{min(ends):.4f} to {max(ends):.4f}"
+    return "" if ends is None or ends[0] == ends[1] else f"{min(ends):.4f}–{max(ends):.4f}"
 
 
 def _spread(spread: Spread | None) -> str:

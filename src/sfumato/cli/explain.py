@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -106,29 +106,37 @@ def _again(options: dict[str, Any]) -> ByPlace | None:
 
 
 def _named(name: str) -> type[Component]:
-    """The measure or method of a name; a measure, if both have it."""
+    """The measure or method of a name, a measure if both have it; or the one that a word means."""
+    from sfumato.cli._describe import say_meant
     from sfumato.core import registry
 
     plain = name.partition("(")[0].strip()
-    for find in (registry.measure, registry.method):
-        try:
-            return find(plain)
-        except UnknownNameError:
-            continue
-    raise UnknownNameError.of("measure, method or file", plain, [*registry.measures(), *registry.methods()])
+    if _is_registered(plain, "measures"):
+        return registry.measure(plain)
+    if _is_registered(plain, "methods"):
+        return registry.method(plain)
+    if len(found := registry.search(plain)) == 1:
+        say_meant(plain, found[0])
+        return found[0].cls
+    raise registry.unknown("measure, method or file", plain, [*registry.measures(), *registry.methods()])
+
+
+def _is_registered(name: str, what: Literal["methods", "measures"]) -> bool:
+    from sfumato.core import registry
+
+    return any(name in {each.name, *each.aliases, *each.former} for each in registry.entries(what))
 
 
 def _is_name(what: str) -> bool:
     """Whether it is not a source, and so must be a name: a file that is there needs a path to be one."""
     if "/" in what or ":" in what:
         return False
-    try:
-        _named(what)
-    except UnknownNameError:
-        if Path(what).exists() or Path(what).suffix:
-            return False
-        raise
-    return True
+    plain = what.partition("(")[0].strip()
+    return (
+        _is_registered(plain, "measures")
+        or _is_registered(plain, "methods")
+        or not (Path(what).exists() or Path(what).suffix)
+    )
 
 
 def _explain_names(names: list[str], *, as_json: bool) -> None:

@@ -9,13 +9,23 @@ from sfumato.data.schema import Kind
 from sfumato.errors import quoted
 
 
-class Component(Parameters):
-    """What methods and measures say of themselves."""
+class Named(Parameters):
+    """What something is called: here, here once, and elsewhere."""
 
     name: ClassVar[str]  # kebab-case: the word in the CLI, in URLs and in plans
     aliases: ClassVar[tuple[str, ...]] = ()  # other words for it, as in `k >= 5`
     former: ClassVar[tuple[str, ...]] = ()  # what it was called once: still understood, with a note
+    synonyms: ClassVar[tuple[str, ...]] = ()  # what others call it: found by who looks for it, not a name
     title: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.synonyms = vars(cls).get("synonyms", ())  # those of a class it derives from mean that
+
+
+class Component(Named):
+    """What methods and measures say of themselves."""
+
     family: ClassVar[str] = "other"  # a few plain words: what the lists are grouped by
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
@@ -47,6 +57,7 @@ class Component(Parameters):
         return {
             "name": cls.name,
             "aliases": list(cls.aliases),
+            "synonyms": list(cls.synonyms),
             "title": cls.title,
             "family": cls.family,
             "summary": cls.summary(),

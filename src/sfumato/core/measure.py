@@ -58,6 +58,13 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
+#: What a score may be that has a number.
+_NUMERIC = frozenset({Status.OK, Status.APPROXIMATE})
+
+#: The parts of a score by which a gate may rely on an estimate, where nobody can tell how far off it is.
+_NO_FAR_END: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
+
+
 class Proof(Protocol):
     """What comes with a number that can be checked."""
 
@@ -313,10 +320,18 @@ class Measure(Component):
             return self._score_once(evidence.with_all_columns, run)
         plain, *further = approaches(evidence.with_known_values)
         score = self._score_once(plain.evidence, run)
+        unseen = ""
         for each in further:
-            if self._takes(each) and score.status in {Status.OK, Status.APPROXIMATE}:
-                score = self._worse(score, self._by_approach(score, each, run), each.name)
-        return score
+            if not self._takes(each) or score.status not in _NUMERIC:
+                continue
+            other = self._by_approach(score, each, run)
+            if other.status in _NUMERIC:
+                score = self._worse(score, other, each.name)
+            else:
+                unseen = unseen or f"{self.name} cannot be measured {each.name}: {other.reason}"
+        if not unseen:
+            return score  # else a doubt, at last: it hides nothing that another approach found
+        return replace(score, status=Status.APPROXIMATE, reason=unseen, **_NO_FAR_END)
 
     def _takes(self, approach: Approach) -> bool:
         """Whether a further approach may tell this measure more."""
@@ -342,7 +357,7 @@ class Measure(Component):
         run.check()
         with one_thread_of_algebra():
             score = self.measure(evidence, run)
-        if math.isnan(score.value) and score.status in {Status.OK, Status.APPROXIMATE}:
+        if math.isnan(score.value) and score.status in _NUMERIC:
             return replace(
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"
             )
@@ -356,10 +371,6 @@ class Measure(Component):
 
     def _worse(self, first: Score, second: Score, name: str) -> Score:
         """The worse of two scores, what is less certain first; the second is that of a further approach."""
-        if second.status not in {Status.OK, Status.APPROXIMATE}:
-            unseen = f"{self.name} cannot be measured {name}: {second.reason}"
-            doubt: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
-            return replace(first, status=Status.APPROXIMATE, reason=unseen, **doubt)
         ends = [self._far_end(each) for each in (first, second)]
         if math.isnan(ends[0]) or not (math.isnan(ends[1]) or self.is_better(*ends)):
             return first
@@ -393,8 +404,7 @@ class Measure(Component):
         if links:
             names = quoted(links, " and ")
             reason = f"{names} joins records in the file, and {self.name} looks at each alone"
-            doubted: dict[str, Any] = {"interval_is_proved": False, "bound": None, "confidence": None}
-            score = replace(score, status=Status.APPROXIMATE, reason=reason, **doubted)
+            score = replace(score, status=Status.APPROXIMATE, reason=reason, **_NO_FAR_END)
         return score
 
     def _of_targets(self, score: Score, by_record: Floats, evidence: Evidence) -> Score:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, cast, dataclass_transform
 
 import numpy as np
 
+from sfumato.core.notation import same_word
 from sfumato.core.parameter_types import Columns, PerColumn, Requirements, Resource, as_names, as_requirements
 from sfumato.errors import ParameterError, PlanError, UnknownNameError, note_renamed
 
@@ -95,6 +96,7 @@ class Param:
     optional: bool = False
     hint: str = ""
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    synonyms: Mapping[str, str] = dataclasses.field(default_factory=dict)  # other names of choices
     label: str = ""
     advanced: bool = False
     when: Condition | None = None
@@ -103,7 +105,13 @@ class Param:
     def explanation(self) -> str:
         """The help in full: with what each choice means, and the setting that it belongs to."""
         means = [f"`{choice}`: {sentence}" for choice, sentence in self.choices.items() if sentence]
-        return " ".join([self.help, *means, *([f"Only with {self.when}."] if self.when else [])])
+        other = [f"`{choice}` is also called {word}." for word, choice in self.synonyms.items()]
+        return " ".join([self.help, *means, *other, *([f"Only with {self.when}."] if self.when else [])])
+
+    def choice_of(self, word: str) -> str | None:
+        """The choice that a word means, in whatever notation."""
+        named = {**{choice: choice for choice in self.choices}, **self.renamed, **self.synonyms}
+        return next((choice for name, choice in named.items() if same_word(name) == same_word(word)), None)
 
     @property
     def domain(self) -> str:
@@ -168,8 +176,10 @@ class Param:
             cleaned = self.renamed[cleaned]
         if cleaned is None or not self._within(cleaned):
             whose = f" of {owner}" if owner else ""
+            meant = self.choice_of(value) if isinstance(value, str) else None
             raise ParameterError(
-                f"`{self.name}`{whose} must be {self.domain}, got: {_shown(value)}", hint=self.hint
+                f"`{self.name}`{whose} must be {self.domain}, got: {_shown(value)}",
+                hint=f"here it is `{meant}`" if meant else self.hint,
             )
         return cleaned
 
@@ -280,6 +290,7 @@ def param(
     hint: str = "",
     renamed: Mapping[str, str] | None = None,
     choices: Mapping[str, str] | None = None,
+    synonyms: Mapping[str, str] | None = None,
     label: str = "",
     advanced: bool = False,
     when: str = "",
@@ -289,14 +300,15 @@ def param(
     Annotate with ``float``, ``int``, ``bool``, ``str``, ``Literal[...]``, ``PerColumn[float]``, ``Columns``,
     ``Requirements`` or ``Resource``; add ``| None`` where nothing is a choice. ``drive`` marks the one
     parameter that a level search moves, within ``tune``; ``renamed`` says what former choices are called.
-    ``choices`` has a sentence for each value of a ``Literal``. Forms show the ``label`` (of the name, unless
-    given), hide at first what is ``advanced``, and ask for what belongs to another setting only
-    ``when="centre=median"`` holds, see `Condition`.
+    ``choices`` has a sentence for each value of a ``Literal``, ``synonyms`` what others call these values.
+    Forms show the ``label`` (of the name, unless given), hide at first what is ``advanced``, and ask for what
+    belongs to another setting only ``when="centre=median"`` holds, see `Condition`.
     """
     facts = {
         "help": help, "gt": gt, "ge": ge, "lt": lt, "le": le, "unit": unit, "symbol": symbol, "log": log,
         "tune": tune, "drive": drive, "holds": holds, "hint": hint, "renamed": renamed or {},
-        "choices": choices or {}, "label": label, "advanced": advanced, "when": when,
+        "synonyms": synonyms or {}, "choices": choices or {}, "label": label, "advanced": advanced,
+        "when": when,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata={"param": facts})
 
@@ -408,6 +420,8 @@ def _declare(cls: Any, item: dataclasses.Field[Any], hint: Any) -> Param:
     sentences, choices = facts["choices"], more.pop("choices", ())
     if sentences and set(sentences) != set(choices):
         raise TypeError(f"{cls.__name__}.{item.name} must say of each of its choices what it means")
+    if not {*facts["synonyms"].values()} <= {*choices}:
+        raise TypeError(f"{cls.__name__}.{item.name} must have each choice that it gives another name")
     facts["choices"] = {choice: sentences.get(choice, "") for choice in choices}
     facts["label"] = facts["label"] or _label_of(item.name)
     facts["when"] = Condition.parse(facts["when"]) if facts["when"] else None

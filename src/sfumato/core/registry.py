@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sfumato.core.component import Component
 from sfumato.core.measure import Measure, Place
 from sfumato.core.method import Method
+from sfumato.core.synonyms import Match, hint_for
+from sfumato.core.synonyms import search as _search
 from sfumato.errors import UnknownNameError, note_renamed
 
 D = TypeVar("D", bound=Component)
@@ -41,6 +43,18 @@ def method(name: str) -> type[Method]:
 def measure(name: str) -> type[Measure]:
     """One measure by name; nothing but its own module is imported."""
     return _named("measure", name, rooms=("risk", "utility"), everything=measures)
+
+
+def search(word: str) -> list[Match]:
+    """The methods and measures that a word of the field means, plugins' too; all are imported for it."""
+    return _search(word, {"method": methods().values(), "measure": measures().values()})
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a name that is none: what it means here, or else what is spelt nearly so."""
+    hint = hint_for(what, name, search(name))
+    error = UnknownNameError.of(what, name, known)
+    return UnknownNameError(error.message, hint=hint) if hint else error
 
 
 def measures_for(*places: Place) -> list[Measure]:
@@ -147,7 +161,7 @@ def _named(
     if found is None:  # what plugins bring is known only once it is imported
         found = _among(what, name, map(_entry_of, everything().values()))
     if found is None:
-        raise UnknownNameError.of(what, name, (word for cls in everything().values() for word in _words(cls)))
+        raise unknown(what, name, (word for cls in everything().values() for word in _words(cls)))
     return found.load()  # type: ignore[no-any-return]
 
 

@@ -16,8 +16,8 @@ from sfumato.core.origin import Origin
 from sfumato.core.params import Parameters
 from sfumato.data.buckets import Buckets, Layout, bucketed
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
+from sfumato.data.generalised.text_forms import joined_nodes
 from sfumato.data.notebook import as_html
 from sfumato.data.schema import Role
 from sfumato.data.shown import only_shown
@@ -395,7 +395,7 @@ def _joined(tables: Sequence[Table]) -> Table:
         for name in sorted(names):  # what is coarse in one stratum is so in all, even if only in form
             tables = [shown(table, name) for table in tables]
     nodes = {
-        name: Nodes.union([table.nodes[name] for table in tables if name in table.nodes])
+        name: joined_nodes([table.nodes[name] for table in tables if name in table.nodes])
         for name in sorted(named)
     }
     casts = [pl.col(name).cast(pl.String).cast(each.dtype) for name, each in nodes.items()]

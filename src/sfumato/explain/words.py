@@ -40,6 +40,7 @@ class Meaning:
 
     name: str
     title: str
+    synonyms: tuple[str, ...]
     what: str
     summary: str
     definition: str
@@ -75,6 +76,7 @@ def meaning_of(cls: type[Component]) -> Meaning:
     return Meaning(
         name=cls.name,
         title=cls.title or cls.name,
+        synonyms=cls.synonyms,
         what=_what(cls),
         summary=summary.strip(),
         definition=definition.strip("\n").rstrip(),

@@ -69,6 +69,7 @@ class Anatomy(BucketMethod):
     """
 
     name = "anatomy"
+    synonyms = ("anatomisation",)
     family = "taking apart"
     title = "Anatomy"
     references = ("xiao2006", "he2012permutation")

@@ -77,6 +77,7 @@ class AreaCoarsening(Method):
     """
 
     name = "area-coarsening"
+    synonyms = ("geographic aggregation", "geographic masking")
     family = "recoding"
     nature = "non-perturbative"
     title = "Area coarsening"

@@ -75,6 +75,7 @@ class NaiveCoarsening(Method):
     """
 
     name = "naive-coarsening"
+    synonyms = ("discretisation", "binning")
     family = "recoding"
     nature = "non-perturbative"
     title = "Naive coarsening"

@@ -95,6 +95,7 @@ class TopBottomCoding(ColumnMethod):
     """
 
     name = "top-bottom-coding"
+    synonyms = ("topBotCoding", "top coding", "bottom coding", "winsorisation", "capping")
     family = "rounding and coding"
     nature = "non-perturbative"
     title = "Top and bottom coding"
@@ -385,6 +386,7 @@ class MultivariateTopCoding(Method):
     """
 
     name = "multivariate-top-coding"
+    synonyms = ("mvTopCoding",)
     family = "rounding and coding"
     title = "Multivariate top coding"
     analyst_note = (

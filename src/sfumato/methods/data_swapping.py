@@ -76,6 +76,7 @@ class DataSwapping(Method):
     """
 
     name = "data-swapping"
+    synonyms = ("swapping of categories",)
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"
     analyst_note = (

@@ -68,6 +68,7 @@ class DateShifting(Method):
     """
 
     name = "date-shifting"
+    synonyms = ("date offset",)
     family = "noise"
     title = "Date shifting"
     analyst_note = (

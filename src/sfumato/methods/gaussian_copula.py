@@ -59,6 +59,7 @@ class GaussianCopula(GivenMethod):
     """
 
     name = "gaussian-copula"
+    synonyms = ("dataGen", "synthetic data")
     title = "Gaussian copula"
     analyst_note = (
         "Values are drawn from a model: only relations that it holds can be found again. One copy "

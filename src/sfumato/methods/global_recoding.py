@@ -106,6 +106,7 @@ class GlobalRecoding(EnforcingMethod):
     """
 
     name = "global-recoding"
+    synonyms = ("globalRecode", "full-domain generalisation", "Incognito", "Flash", "OLA", "k-anonymisation")
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"

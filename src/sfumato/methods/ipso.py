@@ -113,6 +113,7 @@ class IpsoA(_Ipso):
     """
 
     name = "ipso-a"
+    synonyms = ("IPSO", "information preserving statistical obfuscation")
     family = "drawing anew"
     title = "Draws around a regression (IPSO-A)"
     analyst_note = (
@@ -162,6 +163,7 @@ class IpsoB(_Ipso):
     """
 
     name = "ipso-b"
+    synonyms = ("IPSO", "information preserving statistical obfuscation")
     family = "drawing anew"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
     analyst_note = (
@@ -217,6 +219,7 @@ class IpsoC(_Ipso):
     """
 
     name = "ipso-c"
+    synonyms = ("IPSO", "information preserving statistical obfuscation")
     family = "drawing anew"
     title = "Draws around a regression, covariances kept (IPSO-C)"
     analyst_note = (

@@ -80,6 +80,7 @@ class ItemsetGeneralisation(EnforcingMethod):
     """
 
     name = "itemset-generalisation"
+    synonyms = ("transaction generalisation", "Apriori anonymisation", "set-valued generalisation")
     family = "recoding"
     nature = "non-perturbative"
     title = "Generalisation of sets"

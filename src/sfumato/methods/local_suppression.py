@@ -86,6 +86,7 @@ class LocalSuppression(EnforcingMethod):
     """
 
     name = "local-suppression"
+    synonyms = ("kAnon", "localSupp", "cell suppression", "suppression", "k-anonymisation")
     family = "suppression"
     nature = "non-perturbative"
     takes = Takes(generalised=True)

@@ -202,6 +202,12 @@ class Mdav(Microaggregation):
     """
 
     name = "mdav"
+    synonyms = (
+        "numerical microaggregation",
+        "microaggrGower",
+        "argus_microaggregation",
+        "maximum distance to average vector",
+    )
     family = "microaggregation"
     title = "Microaggregation (MDAV)"
     references = ("domingoferrer2005", "torra2004", "greenacre1984")
@@ -258,6 +264,7 @@ class VMdav(Microaggregation):
     """
 
     name = "v-mdav"
+    synonyms = ("variable-size microaggregation",)
     family = "microaggregation"
     title = "Microaggregation (V-MDAV)"
     references = ("solanas2006", "domingoferrer2005")
@@ -318,6 +325,7 @@ class Cbfs(Microaggregation):
     """
 
     name = "cbfs"
+    synonyms = ("centroid-based fixed-size microaggregation",)
     family = "microaggregation"
     title = "Microaggregation (CBFS)"
     references = ("laszlo2005",)

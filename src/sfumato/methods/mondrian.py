@@ -94,6 +94,7 @@ class Mondrian(LocalRecoding):
     """
 
     name = "mondrian"
+    synonyms = ("local recoding", "LocalRecProg", "local transformation", "k-anonymisation")
     family = "recoding"
     nature = "non-perturbative"
     title = "Mondrian"

@@ -116,6 +116,7 @@ class UniformNoise(FactorNoise):
     """
 
     name = "uniform-noise"
+    synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (uniform)"
     references = ("nayak2011", "hundepool2012", "domingoferrer2020")
@@ -188,6 +189,7 @@ class LognormalNoise(FactorNoise):
     """
 
     name = "lognormal-noise"
+    synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (lognormal)"
     references = ("muralidhar1995", "nayak2011", "hundepool2012")
@@ -265,6 +267,7 @@ class HohneNoise(BlockMethod):
     """
 
     name = "hohne-noise"
+    synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (Höhne)"
     analyst_note = (

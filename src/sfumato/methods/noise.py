@@ -138,6 +138,7 @@ class UncorrelatedNoise(MomentNoise):
     """
 
     name = "uncorrelated-noise"
+    synonyms = ("addNoise", "additive noise", "noise addition", "noise masking")
     family = "noise"
     title = "Uncorrelated noise"
     analyst_note = (
@@ -228,6 +229,7 @@ class CorrelatedNoise(MomentNoise):
     """
 
     name = "correlated-noise"
+    synonyms = ("addNoise", "additive noise", "noise addition")
     family = "noise"
     title = "Correlated noise"
     analyst_note = (
@@ -311,6 +313,7 @@ class KimNoise(CorrelatedNoise):
     """
 
     name = "kim-noise"
+    synonyms = ("addNoise", "additive noise", "noise and linear transformation")
     family = "noise"
     title = "Noise and linear transformation (Kim)"
     analyst_note = (

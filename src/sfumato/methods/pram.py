@@ -106,6 +106,7 @@ class Pram(Method):
     """
 
     name = "pram"
+    synonyms = ("post-randomisation", "post-randomisation method")
     family = "swapping and shuffling"
     title = "PRAM"
     analyst_note = (

@@ -161,6 +161,7 @@ class PrivateMarginals(PrivateMethod):
     """
 
     name = "private-marginals"
+    synonyms = ("differentially private synthetic data",)
     title = "Private marginals"
     analyst_note = (
         "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
@@ -180,6 +181,7 @@ class PrivateMarginals(PrivateMethod):
             "tree": "Pairs that join all columns to a tree (MST).",
             "adaptive": "Round by round what the model tells worst (AIM).",
         },
+        synonyms={"MST": "tree", "AIM": "adaptive"},
         hint="a tree is quicker, and enough for few columns or a small ε",
         label="Choice of counts",
     )

@@ -99,6 +99,7 @@ class PrivateLaplace(_PrivateNoise):
     """
 
     name = "private-laplace"
+    synonyms = ("Laplace mechanism",)
     title = "Private Laplace noise"
     analyst_note = (
         "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
@@ -162,6 +163,7 @@ class PrivateGaussian(_PrivateNoise):
     """
 
     name = "private-gaussian"
+    synonyms = ("Gaussian mechanism",)
     title = "Private Gaussian noise"
     analyst_note = (
         "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "

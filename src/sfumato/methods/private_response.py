@@ -59,6 +59,7 @@ class PrivateResponse(ByColumnMethod):
     """
 
     name = "private-response"
+    synonyms = ("randomised response", "local differential privacy")
     title = "Private randomised response"
     analyst_note = (
         "Categories were changed with chances that follow from ε, which is public: estimate counts by "

@@ -88,6 +88,7 @@ class Recoding(Method):
     """
 
     name = "recoding"
+    synonyms = ("globalRecode", "groupAndRename", "generalisation", "generalisation to a level")
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding"

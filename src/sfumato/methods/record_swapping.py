@@ -78,6 +78,7 @@ class TargetedSwapping(Method):
     """
 
     name = "targeted-swapping"
+    synonyms = ("recordSwap", "record swapping")
     family = "swapping and shuffling"
     title = "Targeted record swapping"
     analyst_note = (

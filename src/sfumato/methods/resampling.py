@@ -59,6 +59,7 @@ class Resampling(ColumnMethod):
     """
 
     name = "resampling"
+    synonyms = ("bootstrap resampling",)
     family = "drawing anew"
     title = "Resampling"
     analyst_note = (

@@ -84,6 +84,7 @@ class RotationNoise(Method):
     """
 
     name = "rotation-noise"
+    synonyms = ("ROMM", "random orthogonal matrix masking", "rotation perturbation")
     family = "noise"
     title = "Random rotation (ROMM)"
     analyst_note = (

@@ -115,6 +115,7 @@ class SafeHarbour(Method):
     """
 
     name = "safe-harbour"
+    synonyms = ("safe harbor",)
     family = "suppression"
     nature = "non-perturbative"
     title = "Safe harbour masking"

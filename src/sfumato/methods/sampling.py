@@ -71,6 +71,7 @@ class Sampling(Method):
     """
 
     name = "sampling"
+    synonyms = ("subsampling", "research sample")
     family = "sampling"
     nature = "non-perturbative"
     title = "Sampling"

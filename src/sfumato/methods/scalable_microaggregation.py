@@ -61,6 +61,7 @@ class MdavInParts(Microaggregation):
     """
 
     name = "mdav-in-parts"
+    synonyms = ("mafast",)
     family = "microaggregation"
     title = "Microaggregation (MDAV in parts)"
     references = ("domingoferrer2005", "sole2012")
@@ -127,6 +128,7 @@ class ProjectionMicroaggregation(Microaggregation):
     """
 
     name = "projection-microaggregation"
+    synonyms = ("mafast",)
     family = "microaggregation"
     title = "Projection microaggregation"
     references = ("domingoferrer2002", "defays1993")

@@ -72,6 +72,7 @@ class RankShuffling(ColumnMethod):
     """
 
     name = "rank-shuffling"
+    synonyms = ("shuffling",)
     family = "swapping and shuffling"
     title = "Rank shuffling"
     analyst_note = (
@@ -180,6 +181,7 @@ class DataShuffling(GivenMethod):
     """
 
     name = "data-shuffling"
+    synonyms = ("shuffle", "shuffling")
     family = "swapping and shuffling"
     title = "Data shuffling"
     analyst_note = (

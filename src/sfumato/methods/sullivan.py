@@ -81,6 +81,7 @@ class SullivanNoise(Method):
     """
 
     name = "sullivan-noise"
+    synonyms = ("noise and non-linear transformation",)
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
     analyst_note = (

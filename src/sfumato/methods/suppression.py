@@ -70,6 +70,7 @@ class RecordSuppression(EnforcingMethod):
     """
 
     name = "record-suppression"
+    synonyms = ("localSupp", "record removal", "row suppression", "tuple suppression", "suppression")
     family = "suppression"
     nature = "non-perturbative"
     takes = Takes(generalised=True)
@@ -217,6 +218,7 @@ class AttributeSuppression(EnforcingMethod):
     """
 
     name = "attribute-suppression"
+    synonyms = ("variable suppression", "column suppression", "attribute removal", "suppression")
     family = "suppression"
     nature = "non-perturbative"
     takes = Takes(generalised=True)

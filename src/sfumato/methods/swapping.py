@@ -61,6 +61,7 @@ class RankSwapping(ColumnMethod):
     """
 
     name = "rank-swapping"
+    synonyms = ("rankSwap", "argus_rankswap")
     family = "swapping and shuffling"
     title = "Rank swapping"
     analyst_note = (

@@ -100,6 +100,7 @@ class Synthesis(Method):
     """
 
     name = "synthesis"
+    synonyms = ("synthetic data", "fully synthetic data", "synthpop", "CART synthesis")
     title = "Sequential synthesis"
     analyst_note = (
         "Values are drawn from a model: only relations that it holds can be found again. One copy "

@@ -137,6 +137,7 @@ class IndividualRanking(UnivariateMicroaggregation):
     """
 
     name = "individual-ranking"
+    synonyms = ("univariate microaggregation", "argus_microaggregation", "onedims")
     family = "microaggregation"
     title = "Individual ranking"
     references = ("defays1993", "domingoferrer2002", "domingoferrer2002attacks")
@@ -190,6 +191,7 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
     """
 
     name = "optimal-microaggregation"
+    synonyms = ("univariate microaggregation", "argus_microaggregation", "Hansen-Mukherjee")
     family = "microaggregation"
     title = "Optimal univariate microaggregation"
     references = ("hansen2003", "domingoferrer2002")

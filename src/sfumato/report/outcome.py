@@ -40,7 +40,7 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.rejected import rejected
-from sfumato.report.words import TOLD_BY_FEW, finite, plain, setting
+from sfumato.report.words import TOLD_BY_FEW, finite, plain, rounded, setting
 from sfumato.tuning.tuned import Tuned
 from sfumato.version import __version__
 
@@ -488,7 +488,7 @@ def _between(measure: Measure, score: Score) -> str | None:
         return None
     if score.interval == measure.bounds:
         return _NOT_KNOWN
-    return f"{setting(score.interval[0])} – {setting(score.interval[1])}"
+    return " – ".join(dict.fromkeys(map(rounded, score.interval)))
 
 
 def _value(score: Score | None) -> float | None:

@@ -25,7 +25,7 @@ from sfumato.report.fates import intruder_sentence, loss_sentences
 from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section, specs_of
 from sfumato.report.release_sections import sections_of
-from sfumato.report.words import figure, setting, shared_decimals
+from sfumato.report.words import figure, rounded, setting, shared_decimals
 from sfumato.study.compare import Study
 
 #: In the order in which they must be loaded.
@@ -189,7 +189,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"figure": figure, "setting": setting}
+    environment.filters |= {"figure": figure, "setting": setting, "rounded": rounded}
     return environment
 
 

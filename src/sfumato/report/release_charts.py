@@ -59,11 +59,9 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
 
 def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     """A bar for each column that is not as it was: which share of its cells met with what."""
-    names = [
-        each["column"]
-        for each in sorted(columns, key=lambda each: -sum(each["shares"].values()))
-        if each["shares"]
-    ][:_MOST_BARS]
+    names = [each["column"] for each in sorted(columns, key=_lost, reverse=True) if each["shares"]][
+        :_MOST_BARS
+    ]
     found = {each["column"]: each for each in columns}
     rows = [
         {
@@ -92,6 +90,12 @@ def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
         rows=rows,
         height=_LINE * len(names) + 30,
     )
+
+
+def _lost(column: Mapping[str, Any]) -> float:
+    """How much of a column was lost: the share of its cells, each by how much of the column it lost."""
+    shares, spans = column["shares"], column["spans"]
+    return float(sum(share * spans.get(part, 1.0) for part, share in shares.items()))
 
 
 def drawable(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

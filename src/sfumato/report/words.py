@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from sfumato.study.compare import Outcome, Study, fold
 from sfumato.study.level import Reached, Target
 from sfumato.study.spread import Spread
@@ -30,6 +32,18 @@ def figure(value: float | None, *, decimals: int | None = None) -> str:
 def setting(value: float | None) -> str:
     """A parameter's value: whole numbers as they are, others with four digits."""
     return figure(value, decimals=0) if value is not None and float(value).is_integer() else figure(value)
+
+
+def rounded(value: float | None) -> str:
+    """A number in three digits that count, without zeros that say nothing; whole from a thousand on."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    said = f"{value:,.0f}" if abs(value) >= 1000 else _three_digits(value)  # noqa: PLR2004
+    return said.replace("-", "−")
+
+
+def _three_digits(value: float) -> str:
+    return np.format_float_positional(value, precision=3, unique=False, fractional=False, trim="-")
 
 
 def shared_decimals(values: Sequence[float]) -> int:

@@ -88,6 +88,7 @@ class KAnonymity(WorstClassMeasure):
     """
 
     name = "k-anonymity"
+    synonyms = ("kAnon", "kAnon_violations", "freqCalc", "measure_risk", "minimum key size")
     family = "who is alike"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 2, "report": 1})

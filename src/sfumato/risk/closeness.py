@@ -185,6 +185,11 @@ class TCloseness(WorstColumnMeasure):
             "hierarchy": "By the height of their lowest common label in the hierarchy of the column.",
             "kind": "By order in a column that has one, else all are 1 apart.",
         },
+        synonyms={
+            "equal-distance t-closeness": "equal",
+            "ordered-distance t-closeness": "ordered",
+            "hierarchical-distance t-closeness": "hierarchy",
+        },
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -313,6 +318,7 @@ class DeltaDisclosure(WorstColumnMeasure):
     """
 
     name = "delta-disclosure"
+    synonyms = ("DDisclosurePrivacy", "sigma-disclosure privacy")
     family = "what is learnt"
     title = "δ-disclosure privacy"
     better = "low"
@@ -408,6 +414,7 @@ class BetaLikeness(WorstColumnMeasure):
             "basic": "Every value may gain the same relative share.",
             "enhanced": "The gain of a value is at most minus the logarithm of its share, too.",
         },
+        synonyms={"basic b-likeness": "basic", "enhanced b-likeness": "enhanced"},
     )
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:  # noqa: ARG002

@@ -75,6 +75,7 @@ class UnsafeCombinations(KeyMeasure):
     """
 
     name = "unsafe-combinations"
+    synonyms = ("riskyCells", "combination tables")
     family = "who is alike"
     tells = Tells(places={"report": 8, "combinations": 1})
     title = "Unsafe combinations"

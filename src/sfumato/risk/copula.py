@@ -73,6 +73,7 @@ class CopulaRisk(CellMeasure):
     """
 
     name = "copula-risk"
+    synonyms = ("Gaussian copula", "Gaussian copulas")
     family = "chance to be found"
     title = "Copula risk"
     references = ("rocher2019",)

@@ -74,6 +74,7 @@ class AttributeDisclosure(SensitiveMeasure):
     """
 
     name = "attribute-disclosure"
+    synonyms = ("homogeneity attack",)
     family = "what is learnt"
     tells = Tells(places={"report": 12, "sensitive": 3})
     title = "Attribute disclosure"

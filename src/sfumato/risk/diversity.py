@@ -186,6 +186,11 @@ class LDiversity(_Diversity):
             "entropy": "As many as would have the same entropy, were all equally frequent.",
             "recursive": "The most frequent is rarer than c times the l-th and all rarer ones together.",
         },
+        synonyms={
+            "distinct l-diversity": "distinct",
+            "entropy l-diversity": "entropy",
+            "recursive (c, l)-diversity": "recursive",
+        },
     )
     c: float = param(
         3.0,

@@ -102,6 +102,7 @@ class GlobalLinkage(LinkageMeasure):
     """
 
     name = "gdbrl"
+    synonyms = ("record linkage", "global distance-based record linkage")
     family = "linkage"
     tells = Tells(
         places={"default": 0, "comparison": 4, "report": 15}, intruder="links everybody at once, one to one,"

@@ -347,6 +347,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     """
 
     name = "individual-risk"
+    synonyms = ("indivRisk", "measure_risk", "Benedetti-Franconi risk", "base individual risk")
     family = "chance to be found"
     title = "Individual risk"
     tells = Tells(places={"report": 6, "records": 1}, intruder="knows the keys, and not who was drawn,")
@@ -438,6 +439,7 @@ class HouseholdRisk(_Sampled):
     """
 
     name = "household-risk"
+    synonyms = ("hierarchical risk", "measure_risk")
     family = "chance to be found"
     title = "Household risk"
     tells = Tells(intruder="knows the keys of its household, and not who was drawn,")

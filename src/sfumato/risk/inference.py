@@ -105,6 +105,7 @@ class Inference(AttackMeasure):
     """
 
     name = "inference"
+    synonyms = ("attribute inference", "AIA")
     family = "attacks"
     threat = "inference"
     title = "Inference of sensitive values"

@@ -97,6 +97,7 @@ class IntersectionRisk(SensitiveMeasure):
     """
 
     name = "intersection-risk"
+    synonyms = ("intersection attack",)
     family = "several releases"
     title = "Intersection of releases"
     better = "low"

@@ -83,6 +83,7 @@ class IntervalDisclosure(Measure):
     """
 
     name = "interval-disclosure"
+    synonyms = ("dRisk",)
     family = "what is learnt"
     title = "Interval disclosure"
     tells = Tells(
@@ -103,6 +104,7 @@ class IntervalDisclosure(Measure):
         "deviation",
         "What the width is a share of.",
         choices=_BY_MEANS,
+        synonyms={"standard deviation-based intervals": "deviation", "rank-based intervals": "rank"},
     )
     steps: int = param(1, "Number of widths, up to the whole, over which to take the mean.", ge=1, le=100)
 
@@ -270,6 +272,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
     """
 
     name = "rank-interval-linkage"
+    synonyms = ("rank-based record linkage",)
     family = "linkage"
     title = "Rank interval linkage"
     tells = Tells(intruder="knows how far ranks may have moved")

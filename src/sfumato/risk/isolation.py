@@ -128,6 +128,7 @@ class ClusterIsolation(_IsolationMeasure):
     """
 
     name = "cluster-isolation"
+    synonyms = ("distance-based clustering", "single-linkage clustering")
     family = "isolation"
     title = "Clusters of one"
     tells = Tells(record_sentence="the nearest record of another person is {:.3g} standard deviations away")
@@ -178,6 +179,7 @@ class DensityIsolation(_IsolationMeasure):
     """
 
     name = "density-isolation"
+    synonyms = ("density-based clustering", "local outlier factor", "LOF")
     family = "isolation"
     title = "Isolation by density"
     tells = Tells(record_sentence="its neighbours are {:.3g} times as far away as theirs are")

@@ -41,6 +41,7 @@ class KnowledgeGain(SensitiveMeasure):
     """
 
     name = "knowledge-gain"
+    synonyms = ("adversarial knowledge gain",)
     title = "Knowledge gain"
     family = "what is learnt"
     better = "low"

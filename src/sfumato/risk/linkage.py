@@ -174,6 +174,7 @@ class DistanceLinkage(LinkageMeasure):
     """
 
     name = "dbrl"
+    synonyms = ("record linkage", "distance-based linkage", "nearest-neighbour linkage")
     family = "linkage"
     tells = Tells(
         places={"default": 0, "comparison": 3, "epsilon": 1, "report": 14},

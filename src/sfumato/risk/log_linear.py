@@ -118,6 +118,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     """
 
     name = "log-linear-risk"
+    synonyms = ("modRisk", "log-linear models", "global risk")
     family = "chance to be found"
     title = "Log-linear risk"
     references = ("skinner1998", "elamir2006", "skinner2008", "rinott2007")
@@ -139,6 +140,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
             "poisson": "They do not.",
             "log-normal": "They do, by a log-normal factor whose variance is estimated from the counts.",
         },
+        synonyms={"Poisson log-normal": "log-normal"},
     )
 
     def sentence(self, value: float) -> str:

@@ -41,6 +41,7 @@ class MembershipInference(AttackMeasure):
     """
 
     name = "membership"
+    synonyms = ("MIA", "membership disclosure")
     family = "attacks"
     threat = "inference"
     tells = Tells(

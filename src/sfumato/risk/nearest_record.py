@@ -36,6 +36,7 @@ class NearestRecordDistance(Measure):
 
     name = "nearest-record-distance"
     aliases = ("dcr",)
+    synonyms = ("distance to closest record",)
     title = "Distance to the nearest record"
     tells = Tells(
         record_sentence="the nearest released record is {:.3g} of the range of its columns away",

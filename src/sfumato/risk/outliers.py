@@ -60,6 +60,7 @@ class OutlierDisclosure(DistanceLinkage):
     """
 
     name = "outlier-disclosure"
+    synonyms = ("outliers",)
     family = "isolation"
     threat = "singling out"
     tells = Tells(intruder="knows it as an outlier and takes the nearest released record")
@@ -75,6 +76,7 @@ class OutlierDisclosure(DistanceLinkage):
             "mahalanobis": "Its distance from a robust middle, as a normal score, is above `beyond`.",
             "density": "Its neighbours are `farther` times as far away as theirs are.",
         },
+        synonyms={"density-based intervals": "density", "distance-based intervals": "mahalanobis"},
     )
     tail: float = param(
         1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%", when="rule=quantile"
@@ -192,6 +194,7 @@ class RobustIntervals(Measure):
     """
 
     name = "rmdid1"
+    synonyms = ("dRiskRMD", "distance-based intervals")
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
     tells = Tells(
@@ -285,6 +288,7 @@ class RobustIntervalsInCrowds(RobustIntervals):
     """
 
     name = "rmdid2"
+    synonyms = ("dRiskRMD",)
     family = "isolation"
     title = "Robust interval disclosure outside crowds (RMDID2)"
     cost = "n²"

@@ -155,6 +155,11 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             "good-toulmin": "No model: the smoothed estimator of Good and Toulmin.",
             "dankar": "Pitman's up to a fraction of 0.1, then the lower of slide-negative-binomial, zayatz.",
         },
+        synonyms={
+            "logarithmic series": "log-series",
+            "SNB": "slide-negative-binomial",
+            "decision rule": "dankar",
+        },
     )
 
     def sentence(self, value: float) -> str:

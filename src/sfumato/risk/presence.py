@@ -61,6 +61,7 @@ class DeltaPresence(KeyMeasure):
     """
 
     name = "delta-presence"
+    synonyms = ("DPresence",)
     family = "chance to be found"
     threat = "inference"
     title = "δ-presence"
@@ -149,6 +150,7 @@ class PKAngelisation(SensitiveMeasure):
     """
 
     name = "pk-angelisation"
+    synonyms = ("angelisation",)
     family = "what is learnt"
     title = "(p,k)-angelisation"
     better = "high"

@@ -119,6 +119,7 @@ class ProbabilisticLinkage(Measure):
     """
 
     name = "probabilistic-linkage"
+    synonyms = ("record linkage", "Fellegi-Sunter", "probabilistic-based record linkage")
     family = "linkage"
     title = "Probabilistic record linkage"
     counts = Counting(intruder_records_only=True, compares_kept_relations=True)

@@ -123,6 +123,7 @@ class RankLinkage(_RankMeasure):
     """
 
     name = "rank-linkage"
+    synonyms = ("record linkage", "rank-based record linkage")
     family = "permutation model"
     tells = Tells(
         places={"default": 0, "report": 19},

@@ -166,6 +166,7 @@ class ProsecutorRisk(_Finding, ClassMeasure):
     """
 
     name = "prosecutor-risk"
+    synonyms = ("re-identification risk", "highest risk")
     family = "chance to be found"
     title = "Prosecutor risk"
     tells = Tells(
@@ -251,6 +252,7 @@ class MarketerRisk(_InPopulation):
     """
 
     name = "marketer-risk"
+    synonyms = ("average re-identification risk", "expected re-identifications", "global risk")
     family = "chance to be found"
     title = "Marketer risk"
     tells = Tells(places={"report": 5, "gauges": 3}, intruder="looks for everybody")

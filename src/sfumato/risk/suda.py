@@ -122,6 +122,7 @@ class Suda(KeyMeasure):
     """
 
     name = "suda"
+    synonyms = ("suda2", "special uniques", "special unique detection algorithm", "minimal sample uniques")
     family = "who is alike"
     tells = Tells(places={"report": 9, "uniques": 1})
     scales = Scaling(exact_up_to=200_000)
@@ -328,6 +329,7 @@ class DisSuda(SampledMeasure, Suda):
     """
 
     name = "dis-suda"
+    synonyms = ("suda2",)
     family = "chance to be found"
     title = "DIS-SUDA"
     bounds = (0.0, 1.0)

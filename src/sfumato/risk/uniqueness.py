@@ -78,6 +78,7 @@ class Uniqueness(KeyMeasure):
     """
 
     name = "uniqueness"
+    synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
     family = "who is alike"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 1, "report": 2})

@@ -19,8 +19,9 @@ from sfumato.study.spread import Spread
 
 #: Steps after which narrowing stops.
 _MOST_STEPS = 40
-#: How finely the drive is set, as a share of the range worth searching; and where the measure is level.
-_FINENESS, _COARSE = 1e-4, 0.01
+#: How finely the drive is set, as a share of the range worth searching; and where the measure has levelled
+#: off, which it has if runs cannot tell settings apart that are so far from each other.
+_FINENESS, _COARSE, _LEVELLED = 1e-4, 0.01, 0.05
 #: The least that runs need tell of the level, as a share of the tolerance.
 _FINEST = 0.1
 #: So many settings are looked at in all runs. Of others that miss the level by so many tolerances, and
@@ -199,7 +200,7 @@ class _Search(Probe):
         return sorted(self.tried, key=lambda value: abs(value - self.start))
 
     def best(self) -> float:
-        """The setting to take: of those that runs cannot tell from the nearest, the first from the start.
+        """The setting to take: the nearest; where the measure has levelled off, the first that is like it.
 
         A risk that is not met within the tolerance is taken on the safe side, when that side was seen.
         """
@@ -208,16 +209,21 @@ class _Search(Probe):
         if not admitted and target.measure.aspect == "risk":
             admitted = [v for v in values if target.measure.is_better(self.tried[v].mean, target.value)]
         admitted = admitted or values
-        nearest = min(abs(self.miss(value)) for value in admitted)
-        return next(value for value in admitted if abs(self.miss(value)) <= nearest + self.doubt(value))
+        nearest = min(admitted, key=lambda value: abs(self.miss(value)))
+        alike = [v for v in admitted if abs(self.miss(v)) <= abs(self.miss(nearest)) + self.doubt(v)]
+        return alike[0] if self.width(alike[0], alike[-1]) >= _LEVELLED else nearest
 
-    def is_flat(self, first: float, second: float) -> bool:
-        """Whether from one setting to another the measure hardly moves on a step that is worth taking."""
+    def width(self, first: float, second: float) -> float:
+        """How far apart two settings are, as a share of the range worth searching."""
         assert self.drive is not None
         position = self.drive.position
         low, high = map(position, self.drive.tune or (first, second))
-        width = abs(position(second) - position(first)) / (high - low)
-        return abs(self.miss(second) - self.miss(first)) * _COARSE <= self.doubt(first) * width
+        return abs(position(second) - position(first)) / (high - low)
+
+    def is_flat(self, first: float, second: float) -> bool:
+        """Whether between two settings the measure has levelled off: runs hardly see that it moves."""
+        moved = abs(self.miss(second) - self.miss(first))
+        return moved * _LEVELLED <= self.doubt(first) * self.width(first, second)
 
     def edges(self, value: float) -> tuple[Step, ...]:
         """The step where the tolerance ends, on both sides of a setting, as far as it was looked at."""

@@ -192,9 +192,10 @@ class Loss:
             "as before" if change is None or abs(change) < _MOVED else _shift(change, _large_percent)
             for change in (self.mean_change, self.total_change)
         )
+        total = mean if self.suppressed else total  # a part of the cells has a part of the total
         by = "" if self.width is None else "by middles "
         if mean == total != "as before":
-            yield f"{by}its mean and total are {mean}"
+            yield f"{by}its mean {'is' if self.suppressed else 'and total are'} {mean}"
         elif mean != total:
             yield f"{by}its mean is {mean}, its total {total}"
 

@@ -55,6 +55,7 @@ class Watch:
     stage: str = ENDING
     took: dict[tuple[str, ...], Timings] = field(default_factory=dict)
     work: Callable[[], float] | None = None
+    sure: float = _SURE
 
     def __post_init__(self) -> None:
         self.started, self.began = self.clock(), self.work() if self.work else 0.0
@@ -69,7 +70,7 @@ class Watch:
         """Seconds of work that are left in the present stage."""
         if self.work is None:
             return math.inf
-        return self.began + _ENDS[self.stage] * _SURE * self.seconds - self.work()
+        return self.began + _ENDS[self.stage] * self.sure * self.seconds - self.work()
 
     @property
     def left(self) -> float:
@@ -129,9 +130,10 @@ def fitting(seconds: float, each: float) -> int:
     return 1 << int(math.log2(min(max(seconds / max(each, 1e-9), 1.0), 2.0**30)))
 
 
-#: Of the time of a whole release: what methods that enforce it may take, the least and the most that is kept
-#: for carrying out, measuring and writing what was found, and how many judged runs that is.
-_ENFORCING: Final = 0.35
+#: Of the time of a whole release: what methods that enforce it may take, of which this share is planned with,
+#: and their least seconds, so that of small data all of them are tried however few minutes there are.
+_ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE = 0.5, 0.5, 40.0
+#: The least and most that is kept for carrying out, measuring and writing, and how many judged runs that is.
 _LEAST_KEPT, _MOST_KEPT, _RUNS_KEPT = 0.25, 0.5, 12
 
 
@@ -150,7 +152,8 @@ class Shares:
 
     def of_fallbacks(self) -> Watch:
         """The watch of the methods that enforce what is required."""
-        return Watch(max(_ENFORCING * self.left, 0.0), self.clock, work=WorkClock())
+        seconds = max(_ENFORCING * self.left, _LEAST_TO_ENFORCE)
+        return Watch(seconds, self.clock, work=WorkClock(), sure=_SURE_TO_ENFORCE)
 
     def to_search(self, one_run: float) -> float:
         """Minutes for a search, if one judged run takes so many seconds; 0 where there is no time for one."""
@@ -159,7 +162,8 @@ class Shares:
         return max(self.left - kept, 0.0) / 60
 
     def __str__(self) -> str:
-        told = [("methods that enforce it", _ENFORCING), ("carrying out, measuring and writing", _LEAST_KEPT)]
+        enforcing = _ENFORCING * _SURE_TO_ENFORCE
+        told = [("methods that enforce it", enforcing), ("carrying out, measuring and writing", _LEAST_KEPT)]
         shares = "; ".join(f"about {duration(60 * self.minutes * share)} for {what}" for what, share in told)
         return f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for less loss"
 

@@ -167,6 +167,7 @@ class NonUniformEntropy(Measure):
     """
 
     name = "non-uniform-entropy"
+    synonyms = ("normalised entropy", "entropy-based information loss")
     family = "coarseness"
     title = "Non-uniform entropy"
     aspect = "utility"

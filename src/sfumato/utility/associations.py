@@ -155,6 +155,7 @@ class ContingencyDifference(ContingencyMeasure):
     """
 
     name = "contingency-difference"
+    synonyms = ("infoLoss", "comparison of tables")
     family = "associations"
     title = "Difference of two-way tables"
     references = ("gibbs2002", "hundepool2012")
@@ -319,6 +320,7 @@ class CorrelationDifference(PairMeasure):
     """
 
     name = "correlation-difference"
+    synonyms = ("IL_correl", "comparison of correlations", "comparison of covariances", "correlations")
     family = "associations"
     tells = Tells(places={"default": 0})
     title = "Difference of correlations"

@@ -58,6 +58,7 @@ class SuppressedCells(Measure):
     """
 
     name = "suppressed-cells"
+    synonyms = ("number of missing values", "number of suppressions", "minimal distortion")
     family = "cells"
     tells = Tells(places={"default": 0})
     title = "Suppressed cells"
@@ -156,6 +157,7 @@ class CellsChanged(Measure):
     """
 
     name = "cells-changed"
+    synonyms = ("IL_variables",)
     family = "cells"
     tells = Tells(places={"report": 1})
     title = "Cells changed"

@@ -127,6 +127,7 @@ class Discernibility(ClassLoss):
     """
 
     name = "discernibility"
+    synonyms = ("discernability", "discernibility metric", "discernability metric")
     family = "coarseness"
     title = "Discernibility"
     bounds = (0.0, 1.0)
@@ -203,6 +204,7 @@ class AverageClassSize(ClassLoss):
     """
 
     name = "average-class-size"
+    synonyms = ("AECS", "average equivalence class size", "CAVG")
     family = "coarseness"
     title = "Average class size"
     bounds = (0.0, np.inf)

@@ -53,6 +53,7 @@ class ClassificationMetric(Measure):
     """
 
     name = "classification-metric"
+    synonyms = ("classification", "CM")
     family = "analyses"
     title = "Classification metric"
     aspect = "utility"

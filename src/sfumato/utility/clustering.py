@@ -96,6 +96,7 @@ class ClusterAgreement(ClusterMeasure):
             "rand": "The share of pairs of records that are together in both tables, or apart in both.",
             "fowlkes-mallows": "Of pairs together in one table, the share that are in the other: a mean.",
         },
+        synonyms={"Rand index": "rand", "Fowlkes-Mallows index": "fowlkes-mallows"},
     )
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
@@ -180,6 +181,7 @@ class ClusterStructure(ClusterMeasure):
             "silhouette": "How much nearer records are to their own cluster than to the next, on average.",
             "davies-bouldin": "How wide clusters are against the distance to the next; mean over clusters.",
         },
+        synonyms={"silhouette coefficient": "silhouette", "Davies-Bouldin index": "davies-bouldin"},
     )
     probes: int = param(
         2000,

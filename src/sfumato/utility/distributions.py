@@ -105,6 +105,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
     """
 
     name = "column-emd"
+    synonyms = ("Wasserstein distance",)
     family = "distributions"
     tells = Tells(places={"default": 0})
     title = "Earth mover's distance by column"
@@ -155,6 +156,7 @@ class KolmogorovSmirnov(ColumnDistance):
     """
 
     name = "kolmogorov-smirnov"
+    synonyms = ("KS test", "KS statistic")
     family = "distributions"
     title = "Kolmogorov–Smirnov distance"
     kinds = ORDERED

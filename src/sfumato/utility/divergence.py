@@ -72,6 +72,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
     """
 
     name = "kl-divergence"
+    synonyms = ("relative entropy", "KL")
     family = "distributions"
     title = "Kullback–Leibler divergence"
     bounds = (0.0, np.inf)

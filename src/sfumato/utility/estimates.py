@@ -59,6 +59,12 @@ class EstimateMeasure(Measure):
             "quantile": "The quantile of `order`.",
             "correlation": "The correlation of each pair of columns.",
         },
+        synonyms={
+            "means": "mean",
+            "variances": "variance",
+            "quantiles": "quantile",
+            "correlations": "correlation",
+        },
     )
     order: float = param(
         0.5, "Which quantile is estimated: 0.5 is the median.", gt=0, lt=1, when="of=quantile"
@@ -243,6 +249,7 @@ class IntervalOverlap(EstimateMeasure):
     """
 
     name = "interval-overlap"
+    synonyms = ("confidence interval overlap", "CIO")
     family = "analyses"
     tells = Tells(places={"report": 3, "models": 1})
     scales = Scaling(exact_up_to=200_000)

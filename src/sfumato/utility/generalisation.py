@@ -146,6 +146,7 @@ class GeneralisedInformationLoss(CoarseCells):
     """
 
     name = "generalised-information-loss"
+    synonyms = ("GenILoss", "loss", "loss metric", "normalised certainty penalty", "NCP")
     family = "coarseness"
     title = "Generalised information loss (GenILoss)"
     references = ("iyengar2002", "carvalho2023")
@@ -204,6 +205,7 @@ class PrecisionLoss(CoarseCells):
     """
 
     name = "precision-loss"
+    synonyms = ("precision", "Prec", "minimal distortion", "height")
     family = "coarseness"
     title = "Precision loss (1 − Prec)"
     references = ("sweeney2002generalization", "samarati2001")

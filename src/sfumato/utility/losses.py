@@ -132,6 +132,7 @@ class Il1s(MappedLoss):
     """
 
     name = "il1s"
+    synonyms = ("dUtility", "IL_variables", "IL1")
     family = "cells"
     tells = Tells(places={"default": 0})
     title = "Mean change in spreads (IL1s)"
@@ -242,6 +243,7 @@ class SseRatio(MappedLoss):
     """
 
     name = "sse-ratio"
+    synonyms = ("SSE", "SSE information loss", "sum of squared errors")
     family = "cells"
     former = ("squares-lost",)
     title = "Sum of squares lost (SSE/SST)"

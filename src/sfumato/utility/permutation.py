@@ -68,6 +68,7 @@ class RankUtility(Measure):
     """
 
     name = "rank-utility"
+    synonyms = ("comparison of covariances",)
     family = "associations"
     title = "Utility of the permutation model (UM)"
     aspect = "utility"

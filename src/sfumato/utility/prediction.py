@@ -147,6 +147,7 @@ class Prediction(PredictionMeasure):
     """
 
     name = "prediction"
+    synonyms = ("classification", "predictive performance", "classification accuracy", "TSTR")
     family = "analyses"
     tells = Tells(places={"report": 5, "models": 3})
     scales = Scaling(exact_up_to=200_000)
@@ -167,6 +168,13 @@ class Prediction(PredictionMeasure):
             "f": "The harmonic mean of precision and recall of a class; mean over the classes.",
             "geometric-mean": "The geometric mean of the recalls.",
             "auc": "The chance that a record of a class is ranked above another; mean over the classes.",
+        },
+        synonyms={
+            "F-score": "f",
+            "F1": "f",
+            "F-measure": "f",
+            "G-mean": "geometric-mean",
+            "area under the ROC curve": "auc",
         },
     )
 
@@ -213,6 +221,7 @@ class PredictionError(PredictionMeasure):
     """
 
     name = "prediction-error"
+    synonyms = ("predictive performance", "regression error")
     family = "analyses"
     tells = Tells(places={"report": 6, "models": 4})
     scales = Scaling(exact_up_to=200_000)
@@ -230,6 +239,11 @@ class PredictionError(PredictionMeasure):
             "rmse": "The root of the mean squared error.",
             "mse": "The mean squared error.",
             "mae": "The mean absolute error.",
+        },
+        synonyms={
+            "mean squared error": "mse",
+            "root mean squared error": "rmse",
+            "mean absolute error": "mae",
         },
     )
 

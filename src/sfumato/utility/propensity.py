@@ -109,6 +109,7 @@ class PropensityMeanSquare(PropensityMeasure):
     """
 
     name = "pmse"
+    synonyms = ("propensity score", "general utility")
     family = "distributions"
     title = "Propensity score mean square"
     bounds = (0.0, 0.25)

@@ -66,6 +66,7 @@ class QueryError(ModelMeasure):
     """
 
     name = "query-error"
+    synonyms = ("counting queries", "average relative error", "range queries")
     family = "analyses"
     tells = Tells(places={"report": 8, "models": 6})
     scales = Scaling(exact_up_to=200_000)

@@ -80,6 +80,7 @@ class CoefficientOverlap(TargetMeasure):
     """
 
     name = "coefficient-overlap"
+    synonyms = ("confidence interval overlap",)
     family = "analyses"
     tells = Tells(places={"report": 4, "models": 2})
     scales = Scaling(exact_up_to=200_000)

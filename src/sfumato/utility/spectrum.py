@@ -60,6 +60,7 @@ class EigenvalueDifference(Measure):
     """
 
     name = "eigenvalue-difference"
+    synonyms = ("dUtility", "comparison of covariances", "IL_correl")
     family = "associations"
     title = "Eigenvalue difference"
     aspect = "utility"

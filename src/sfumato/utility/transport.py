@@ -61,6 +61,7 @@ class EarthMoversDistance(DistributionMeasure):
     """
 
     name = "earth-movers-distance"
+    synonyms = ("Wasserstein distance", "optimal transport", "EMD")
     family = "distributions"
     tells = Tells(places={"default": 0})
     title = "Earth mover's distance"

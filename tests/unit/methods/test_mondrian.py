@@ -15,7 +15,9 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError, SfumatoError, UnreachableError
 from sfumato.methods._local_recoding import Canvas, natural_places
 from sfumato.methods.mondrian import Mondrian, coded_keys, target_classes
+from sfumato.methods.recoding import Recoding
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
+from sfumato.recipes.recipe import Recipe, Step
 
 TREE = {"x": {"a": {}, "b": {}}, "y": {"c": {}, "d": {}, "e": {}}}
 
@@ -294,6 +296,23 @@ def test_what_codes_begin_with_reads_back_as_what_it_stands_for():
         assert value in own
         assert set(read.members_of(read.labels.index_of(back))) == own
         assert own == {other for other in values if other.startswith(label.rstrip("*"))}
+
+
+@pytest.mark.parametrize("method", [Mondrian(k=6), Recoding(levels={"default": 2})])
+def test_within_strata_a_beginning_stands_for_the_codes_of_all(method):
+    """Each stratum has other codes, of which it knows; the same label must mean the same in all."""
+    values, sexes = zips(300, 9), np.random.default_rng(9).choice(["f", "m"], 300)
+    columns = (Column("zip", Kind.NOMINAL, Role.KEY), Column("sex", Kind.NOMINAL, Role.KEY))
+    table = Table(pl.DataFrame({"zip": values, "sex": sexes}), Schema(columns))
+    recipe = Recipe((Step(method, columns=("zip",), within=("sex",)),))
+    shown = recipe.apply(table, Run(seed=1)).table
+    nodes = shown.nodes["zip"]
+    texts = to_text(shown.frame["zip"], nodes)
+    assert texts.str.contains(r"^[0-9-]+\*+$").all()
+    for value, text in zip(values, texts, strict=True):
+        own = set(nodes.members_of(nodes.labels.index_of(text)))
+        assert value.startswith(text.rstrip("*"))
+        assert own == {other for other in values if other.startswith(text.rstrip("*"))}
 
 
 def test_codes_of_which_the_table_holds_a_part_are_cut_as_much_as_other_keys():

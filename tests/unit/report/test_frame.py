@@ -14,6 +14,7 @@ from sfumato.report.release_charts import (
     slider_chart,
     strip_chart,
 )
+from sfumato.report.words import rounded
 
 
 def test_a_chart_says_in_words_what_it_shows_and_fills_its_place():
@@ -88,3 +89,12 @@ def test_bars_of_losses_are_stacked_the_longest_first():
         "another value",
         "says nothing",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.2, "0.2"), (0.9556, "0.956"), (1 / 1080, "0.000926"), (1e-5, "0.00001"), (-0.03712, "−0.0371"), (840, "840"),
+     (1234.5, "1,234"), (0.0, "0"), (None, "–"), (float("nan"), "–")],
+)  # fmt: skip
+def test_numbers_of_a_table_have_three_digits(value, said):
+    assert rounded(value) == said

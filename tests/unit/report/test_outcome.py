@@ -339,7 +339,8 @@ def test_an_interval_of_everything_is_not_known():
     entry = _entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
     assert entry["between"] == "not known"
     assert "between 0 and 1" not in entry["words"]
-    assert _entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5000"
+    assert _entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5"
+    assert _entry(dbrl, Score(0.25, interval=(0.25, 0.25)))["between"] == "0.25"
     assert _entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
     assert _entry(dbrl, Score(0.1))["between"] is None
 

@@ -185,7 +185,6 @@ def test_of_steps_within_the_tolerance_the_nearest_is_taken_whichever_side_it_is
     stairs = curved(lambda by: 10.0 * (by // 10))
     assert search(stairs(), 43.0, tolerance=0.2).score == 40
     assert search(stairs(), 43.0, tolerance=0.01).score == 50  # none is within it: the safe side
-    assert 40 <= search(stairs(), 43.0, tolerance=0.2).value <= 41
 
 
 def test_two_settings_on_the_level_are_the_milder():

@@ -260,7 +260,7 @@ def test_groups_are_held_against_all_values():
     n = 60
     rng = np.random.default_rng(1)
     original = table_of(
-        plz=(Kind.NOMINAL, [str(100 + i % 20) for i in range(n)]),
+        plz=(Kind.NOMINAL, [chr(97 + i % 20) * 3 for i in range(n)]),
         age=(Kind.CONTINUOUS, rng.integers(0, 90, n)),
     )
     release = Mondrian(k=30).apply(original.aimed_at(("plz", "age")), Run(seed=1))
@@ -321,6 +321,17 @@ def test_ranges_are_held_against_where_nine_of_ten_values_lie():
     few = table_of(pay=(Kind.CONTINUOUS, values[:150]))  # seven people are beyond each end
     lows = pl.Series(values[:150]) // 40 * 40
     assert lost(few, pay=intervals(lows, lows + 40))["pay"].public_sentence() == "pay within 40"
+
+
+def test_a_total_that_falls_by_what_is_suppressed_is_not_told():
+    original = table_of(pay=(Kind.CONTINUOUS, [10.0, 10.0, 40.0, 20.0]))
+    found = lost(original, pay=[10.0, 10.0, None, 20.0])["pay"]
+    assert found.total_change == pytest.approx(-0.5)
+    assert found.sentence() == "25 % of pay suppressed; its mean is 33 % lower"
+    assert (
+        lost(original, pay=[10.0, None, None, None])["pay"].public_sentence()
+        == "about 75 % of pay suppressed"
+    )
 
 
 def test_the_change_of_a_mean_is_not_public_where_one_person_makes_it():

@@ -139,6 +139,25 @@ def _beginning(leaves: Sequence[str], cut: str) -> Sequence[str]:
     return leaves[bisect_left(leaves, start) : bisect_left(leaves, start + _LAST)]
 
 
+def joined_nodes(tables: Sequence[Nodes]) -> Nodes:
+    """`Nodes.union`, in which the beginning of a code stands for all codes of all tables that begin so."""
+    ordered = pl.concat([nodes.leaves.rename("leaves") for nodes in tables]).unique().sort().to_list()
+    return Nodes.union([_with_leaves(nodes, ordered) for nodes in tables])
+
+
+def _with_leaves(nodes: Nodes, leaves: Sequence[str]) -> Nodes:
+    """The same labels over more leaves, given in order; codes of digits as long as a label are all there."""
+    if len(leaves) == len(nodes.leaves):
+        return nodes
+    listed = {}
+    for code, label in enumerate(nodes.labels):
+        of_digits = _LISTED.fullmatch(label) and nodes.of_digits == len(label)
+        grows = not of_digits and stands_for_all(nodes, code)
+        listed[label] = _beginning(leaves, label) if grows else nodes.members_of(code).to_list()
+    listed.pop(WILDCARD, None)
+    return Nodes.of(listed, leaves=leaves)
+
+
 def set_text(members: Sequence[str], *, rest: bool = False) -> str:
     """Write a set; with the ``rest`` it holds the values that few have, too."""
     parts = [re.sub(r"^(?=\.\.\.$)|(?=[\\|{}])", r"\\", member) for member in members]
