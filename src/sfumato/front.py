@@ -349,8 +349,8 @@ def tune(
         ledgers.keep_seed(place, run, given=seed is not None)
     utilities = _several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
     left_out = plan.left_out if plan else ()
-    asked = replace(case, table=case.table.select(case.table.schema.without_sensitive(left_out).names))
-    demands = demands_of(_several(require), asked, run, profile=used, columns=names, intruders=intruders)
+    case = replace(case, table=replace(case.table, schema=case.table.schema.dropping(left_out)))
+    demands = demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders)
     if warn is not None:
         warn(obstacles_to(demands, case.table, run, left_out=left_out))
     with feasible_first(demands, case.table, run, left_out=left_out):

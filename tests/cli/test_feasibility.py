@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from sfumato.cli import _questions, cli
 from sfumato.cli import release as verb
+from sfumato.data.schema import Role
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.prepare import Request, prepare_release
 from sfumato.tuning.feasibility import Obstacle
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
@@ -91,7 +93,8 @@ def test_enter_leaves_out_what_can_never_hold(on_terminal, tmp_path):
     assert "union" not in pl.read_csv(folder / "release.csv").columns
     plan = Plan.read(folder / "private" / "plan.toml")
     assert plan.output.drop == ("union",)
-    assert plan.schema["union"].role == "sensitive"  # it stays what it is
+    column = plan.schema["union"]  # nothing keeps what does not leave diverse
+    assert (column.role, column.role_basis) == ("other", "left out; sensitive, should it ever leave")
 
 
 def test_or_the_person_stops(on_terminal, tmp_path):
@@ -107,6 +110,23 @@ def test_what_is_costly_is_told_and_goes_on(on_terminal, tmp_path):
     assert "1 go on as it is" in told.output
     assert "because of `diagnosis` (80 values)" in told.output
     assert "diagnosis" in pl.read_csv(tmp_path / "members-release" / "release.csv").columns
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_nothing_is_asked_of_what_is_left_out(members, tmp_path, later):
+    """A method would keep it diverse and close all the same, were it still sensitive."""
+    roles = {"age": "key", "sex": "key", "union": "sensitive", "diagnosis": "sensitive"}
+    gone = ("union", "diagnosis")
+    now = {} if later else {"output": {"drop": gone}}
+    asked = Request(source=tmp_path / "members.csv", profile="public", roles=roles, **now)
+    prepared = prepare_release(asked)
+    prepared = prepared.leaving_out(gone) if later else prepared
+    assert prepared.plan.output.drop == gone
+    assert prepared.table.schema == prepared.plan.schema
+    assert prepared.table.schema.with_role(Role.SENSITIVE) == ()
+    assert {str(each) for each in prepared.plan.demands} == {
+        "k-anonymity >= 10", "k-anonymity >= 3", "dbrl <= 0.05", "gdbrl <= 0.05"
+    }  # fmt: skip
 
 
 def test_tune_tells_it_too(run, members):

@@ -63,6 +63,9 @@ SINGLE_ROLES = (Role.WEIGHT, Role.HOUSEHOLD, Role.PERSON)
 #: such as a dwelling, a class or a firm.
 UNIT_ROLES = (Role.PERSON, Role.HOUSEHOLD, Role.GROUP)
 
+#: Whose word the role of a sensitive column is that is dropped.
+DROPPED = "left out; sensitive, should it ever leave"
+
 #: Roles that say how records belong together or count, not what they say of a person.
 STRUCTURAL_ROLES = (Role.IDENTIFIER, Role.WEIGHT, *UNIT_ROLES)
 
@@ -302,10 +305,13 @@ class Schema:
             related=tuple(group for group in self.related if set(group) <= have),
         )
 
-    def without_sensitive(self, names: Iterable[str]) -> Schema:
-        """The schema without those of the named columns that are sensitive: what is dropped is not learnt."""
+    def dropping(self, names: Iterable[str]) -> Schema:
+        """The schema in which sensitive columns that are dropped are so no longer: nobody learns them.
+
+        Else methods would keep them diverse and close, at the cost of what leaves.
+        """
         gone = set(names) & set(self.with_role(Role.SENSITIVE))
-        return self.select([name for name in self.names if name not in gone]) if gone else self
+        return self.replace(*(replace(self[name], role=Role.OTHER, role_basis=DROPPED) for name in gone))
 
     def replace(self, *columns: Column) -> Schema:
         """Put these columns in place of those of the same name, or behind the others."""

@@ -370,10 +370,13 @@ class Prepared:
 
     def leaving_out(self, columns: Sequence[str]) -> Prepared:
         """The same without some columns; the profile asks nothing of sensitive ones among them."""
-        plan = _dropping(self.plan, columns)
+        assert self.plan.schema is not None
+        assert self.table is not None
+        schema = self.plan.schema.dropping(columns)
+        plan = replace(_dropping(self.plan, columns), schema=schema)
         if self.profile is not None and self.profile.thresholds:
             plan = _asked_by(self.profile, plan)
-        return replace(self, plan=plan)
+        return replace(self, plan=plan, table=replace(self.table, schema=schema))
 
 
 def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] | None = None) -> Prepared:
@@ -507,7 +510,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     table = read(data) if as_is else read(data, schema=schema, **request.reading)
     source = replace(plan.data, **how) if plan.data else None
     plan = replace(plan, data=source, output=with_key(plan, plan.folder, request))
-    plan = replace(_with_place(plan), schema=with_pseudonyms(schema))
+    plan = replace(_with_place(plan), schema=with_pseudonyms(schema.dropping(plan.output.drop)))
     if not request.control and _enough_persons(replace(table, schema=schema)):
         plan = with_control(plan, plan.control or SITTING_OUT) if CONTROL not in plan.resources else plan
     profile = _profile_of(request)
@@ -528,11 +531,8 @@ def _dropping(plan: Plan, columns: Sequence[str]) -> Plan:
 
 
 def _asked_by(profile: Profile, plan: Plan) -> Plan:
-    """The plan with what a profile asks in place of its own; nothing of sensitive columns it drops."""
-    assert plan.schema is not None
-    left = plan.schema.without_sensitive(plan.output.drop)
-    made = profile.apply_to(replace(plan, schema=left, scenarios=(), requirements=(), required_in={}))
-    return replace(made, schema=plan.schema)
+    """The plan with what a profile asks in place of its own."""
+    return profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
 
 
 def _numbers_renamed(schema: Schema, table: Table) -> Schema:

@@ -230,7 +230,7 @@ def test_what_is_called_impossible_is_missed_by_every_recipe(seed):
 
 
 def test_the_column_that_empties_the_file_is_named():
-    table = patients(n=1500, seed=1)
+    table = patients(n=800, seed=1)
     asked = Profile.named("public").requirements(table.schema)
     (found,) = obstacles_to(asked, table, RUN)
     assert found.columns == ("diag_p",)
