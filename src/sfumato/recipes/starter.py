@@ -22,8 +22,8 @@ from sfumato.recipes.recipe import Recipe, Step
 #: meet it where nobody must be alike; the first is what a plan starts from. Recoding needs a hierarchy, or it
 #: takes long and leaves little.
 _ENFORCING: Final = (
-    "mondrian", "mdav", "mdav-in-parts", "correlated-noise", "rank-swapping", "global-recoding",
-    "local-suppression",
+    "mondrian", "mdav", "mdav-in-parts", "sullivan-noise", "correlated-noise", "rank-swapping",
+    "global-recoding", "local-suppression",
 )  # fmt: skip
 _BY_HIERARCHY: Final = frozenset({"global-recoding"})
 

@@ -85,10 +85,11 @@ def test_noise_and_swapping_are_tried_where_nobody_must_be_alike():
     table = numbers()
     plan, made = fallbacks(table, "dbrl <= 0.15", utility="il1s")
     names = {each.recipe.steps[0].method.name for each in made.plans()}
-    assert {"mdav", "correlated-noise", "rank-swapping"} <= names
+    assert {"mdav", "sullivan-noise", "correlated-noise", "rank-swapping"} <= names
     names = {step.method.name for step in safe_steps(table.schema, plan.demands)}
     alike = fallbacks(table, "k >= 3")[0].demands
     assert names - {step.method.name for step in safe_steps(table.schema, alike)} == {
+        "sullivan-noise",
         "correlated-noise",
         "rank-swapping",
     }
