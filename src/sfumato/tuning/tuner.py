@@ -98,7 +98,7 @@ class Tuner(Workbench):
     # -------------------------------------------------------------------------------------- the three stages
 
     def _try_known(self, known: Sequence[Recipe], proposals: Proposals) -> None:
-        """Try what is known, however little time there is; what lies beside it, where that is too weak here."""
+        """Try what is known, however little time there is, and what lies beside it where that is too weak."""
         self.watch.stage = LATE
         points = [self.space.point_of(*each.steps) if len(each.steps) == 1 else None for each in known]
         tried = self._tried(known, SINGLE, points)
