@@ -18,9 +18,13 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 
-#: Methods that make records alike and so enforce what is demanded; the first is what a plan starts from.
-#: Recoding needs a hierarchy, or it takes long and leaves little.
-_ENFORCING: Final = ("mondrian", "mdav", "mdav-in-parts", "global-recoding", "local-suppression")
+#: Methods that make records alike and so enforce what is demanded, and of those that move values some that
+#: meet it where nobody must be alike; the first is what a plan starts from. Recoding needs a hierarchy, or it
+#: takes long and leaves little.
+_ENFORCING: Final = (
+    "mondrian", "mdav", "mdav-in-parts", "sullivan-noise", "correlated-noise", "rank-swapping",
+    "global-recoding", "local-suppression",
+)  # fmt: skip
 _BY_HIERARCHY: Final = frozenset({"global-recoding"})
 
 
@@ -72,13 +76,14 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
         )
     )
     kinds = {schema[name].kind for name in columns}
+    alike = any(isinstance(demand.measure, ClassMeasure) for demand in risks)
     coded = any(schema[name].hierarchy for name in columns)
     classes = [registry.method(name) for name in _ENFORCING if coded or name not in _BY_HIERARCHY]
     asked = {"k": k, "also": Requirements(also)}
     return [
         Step(cls(**{each.name: asked[each.name] for each in cls.parameters() if each.name in asked}), columns)
         for cls in classes
-        if kinds <= cls.kinds
+        if kinds <= cls.kinds and (not alike or not cls.randomness.stochastic)
     ]
 
 

@@ -74,14 +74,9 @@ class Tuner(Workbench):
         as_it_is = self._candidate(Recipe(), AS_IT_IS, unprotected)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
-            self.watch.stage = LATE  # what is known is there to be taken, however little time there is
-            points = [self.space.point_of(*each.steps) if len(each.steps) == 1 else None for each in known]
-            tried = self._tried(known, SINGLE, points)
-            self.watch.stage = SAMPLING
             here = self.run.at(self.case.table.digest)
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
-            for each in tried:
-                proposals.learn(each)
+            self._try_known(known, proposals)
             self._try_proposals(self._try_singles(proposals), proposals)
         confirmed, failed = self._confirm()
         judge, confirmed = self._measured(confirmed)
@@ -101,6 +96,17 @@ class Tuner(Workbench):
         )
 
     # -------------------------------------------------------------------------------------- the three stages
+
+    def _try_known(self, known: Sequence[Recipe], proposals: Proposals) -> None:
+        """Try what is known, however little time there is, and what lies beside it where that is too weak."""
+        self.watch.stage = LATE
+        points = [self.space.point_of(*each.steps) if len(each.steps) == 1 else None for each in known]
+        tried = self._tried(known, SINGLE, points)
+        self.watch.stage = SAMPLING
+        for each in tried:
+            proposals.learn(each)
+            if not each.feasible:
+                self._nudge(each)
 
     def _try_singles(self, proposals: Proposals) -> int:
         """Bring each method alone to its weakest setting that does; say of the others why they cannot."""

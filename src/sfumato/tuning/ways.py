@@ -34,6 +34,9 @@ WHAT_HELPS = (
 #: Of the time that is left to them, the share after which a method is not set more finely.
 _SETTING: Final = 2 / 3
 
+#: Runs in which a method with chance must do.
+_RUNS: Final = 3
+
 #: How many of those that enforce it the search has to be better than.
 _KNOWN: Final = 3
 
@@ -126,10 +129,9 @@ class Fallbacks:
 
     def _settle(self, plan: Plan, step: Step, companions: Companions, run: Run, hurry: Hurry) -> bool:
         """Remember the step at its weakest setting that does, by the mildest further steps."""
-        drive = step.method.drive()
-        assert drive is not None
         low, _ = step.method.drive_range(self.table.aimed_at(step.columns))
-        near = (getattr(step.method, drive.name), low)
+        alike = getattr(step.method, "k", None)  # as many as the demands imply: a good place to begin
+        near = None if alike is None else (alike, low)
         further = self._further(plan, step, companions, run)
         end = weakest(step, self._case(plan, further), plan.demands, run, repeats=1, near=near, hurry=hurry)
         if end.met:
@@ -157,7 +159,7 @@ class Fallbacks:
 
     def _judged(self, recipe: Recipe, plan: Plan, run: Run) -> Candidate:
         began = self.shares.clock()
-        result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=1)
+        result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=_RUNS)
         self.one_run = min(self.one_run or math.inf, self.shares.clock() - began)
         return self._candidate(recipe, result)
 

@@ -243,6 +243,6 @@ class Workbench:
             return
         before = f"{self.stopped_early.split(' with ')[1].split(';')[0]} and " if self.stopped_early else ""
         self.stopped_early = (
-            f"stopped after {self.budget.minutes:g} minutes with {before}{with_what}; on another machine the "
-            "result may be another"
+            f"stopped after {self.budget.minutes:.3g} minutes with {before}{with_what}; on another machine "
+            "the result may be another"
         )

@@ -16,6 +16,7 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.starter import safe_steps
 from sfumato.releasing.postprocess import as_written
 from sfumato.study.evaluate import Case
 from sfumato.study.requirements import weakest
@@ -78,6 +79,20 @@ def test_numbers_are_microaggregated_at_the_weakest_k_that_does():
     lost = [each.losses[0] for each in made.found]
     by_name = dict(zip((each.recipe.steps[0].method.name for each in made.found), lost, strict=True))
     assert by_name["mdav"] == min(lost)
+
+
+def test_noise_and_swapping_are_tried_where_nobody_must_be_alike():
+    table = numbers()
+    plan, made = fallbacks(table, "dbrl <= 0.15", utility="il1s")
+    names = {each.recipe.steps[0].method.name for each in made.plans()}
+    assert {"mdav", "sullivan-noise", "correlated-noise", "rank-swapping"} <= names
+    names = {step.method.name for step in safe_steps(table.schema, plan.demands)}
+    alike = fallbacks(table, "k >= 3")[0].demands
+    assert names - {step.method.name for step in safe_steps(table.schema, alike)} == {
+        "sullivan-noise",
+        "correlated-noise",
+        "rank-swapping",
+    }
 
 
 @pytest.mark.parametrize("asked", [("k >= 4",), ("k >= 3", "dbrl <= 0.2")])
