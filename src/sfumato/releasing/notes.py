@@ -130,7 +130,7 @@ def _averaged(name: str, by: Sequence[str], variance: float, changes: Mapping[st
 
 def _on_related(original: Table, release: Release, kept: AbstractSet[str]) -> Iterator[str]:
     """Columns left as they were that may give a changed key back; what surely does is judged, and said so."""
-    judged = approaches(Evidence(original, release))[1:]
+    judged = [each for each in approaches(Evidence(original, release)) if each.by and not each.opens_cells]
     yield from (f"risks are judged also {each.name}" for each in judged)
     schema, used = original.schema, {name for each in judged for name in each.by}
     there = [each for each in schema.columns if each.name in release.reading().schema]

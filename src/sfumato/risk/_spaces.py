@@ -40,6 +40,12 @@ FARTHEST = 1e100
 #: Directions in which records vary by less than this share of the most there is are redundant.
 REDUNDANT = 1e-8
 
+#: What measures of equal values are blind to.
+NOISE_NOT_SEEN = (
+    "It asks for equal values, read as finely as the original has them: more noise than that hides people "
+    "from it, however near they still are."
+)
+
 _SCALES = {
     "deviation": "deviations of the intruder's table",
     "range": "ranges of the intruder's table",

@@ -174,7 +174,7 @@ class KMap(KeyMeasure):
     bounds = (0.0, math.inf)
     references = ("elemam2008", "sweeney2002")
 
-    counts = Counting(people=True, compares_kept_relations=True, compares_equal=True)
+    counts = Counting(people=True, compares_kept_relations=True)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 

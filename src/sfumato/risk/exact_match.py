@@ -16,7 +16,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._spaces import Space, TrueLinkMeasure, inexact, space_of
+from sfumato.risk._spaces import NOISE_NOT_SEEN, Space, TrueLinkMeasure, inexact, space_of
 from sfumato.risk.linkage import by_original
 
 
@@ -38,8 +38,9 @@ class ExactMatch(TrueLinkMeasure):
     Notes
     -----
     **How to read it.** These persons are found for certain, without any distance, by a join of two files. A
-    release of which nobody may be found must have 0. Most methods that change every value a little reach it
-    at once, and it says nothing of how near the changed values are: require `dbrl` beside it. ``by_record``
+    release of which nobody may be found must have 0. Numbers are also read as finely as the original has
+    them. Most methods that change every value by a little more reach it at once, and it says nothing of how
+    near the changed values are: require `dbrl` beside it. ``by_record``
     is 1 for who is found; ``covered`` counts those whose own record agrees with them, alone or not.
 
     **Doubt.** Exact, and on the safe side where released values are missing.
@@ -74,7 +75,7 @@ class ExactMatch(TrueLinkMeasure):
         joins_person_records=True, pools_copies=True, intruder_records_only=True,
         compares_kept_relations=True, compares_equal=True,
     )  # fmt: skip
-    tells = Tells(places={"report": 13})
+    tells = Tells(places={"report": 13}, not_seen=NOISE_NOT_SEEN)
     references = ("hundepool2012", "herzog2007")
     cost = "n log n"
 

@@ -81,7 +81,7 @@ class GlobalLinkage(LinkageMeasure):
     one that is counted is drawn by chance: then the status is *approximate*, and a requirement is met only
     if all linkages of least cost meet it.
 
-    **Missing.** As in `dbrl`: a missing value is a value of its own.
+    **Missing.** As in `dbrl`: a value of its own, and where cells were suppressed any value, too.
 
     **Units.** Where a column tells whose record it is, a link to any record of the same person is right, and
     persons are counted, each by the record that is linked best. An intruder who holds fewer or more records

@@ -185,7 +185,8 @@ class IntervalLinkage(LinkageMeasure):
 
     **Doubt.** Exact, ties shared.
 
-    **Missing.** A missing value is a value of its own: candidates are missing there too.
+    **Missing.** A missing value is a value of its own: candidates are missing there too. Where cells were
+    suppressed the score is no more than an estimate.
 
     **Units.** As in `DistanceLinkage`.
 
@@ -263,7 +264,8 @@ class RankIntervalLinkage(TrueLinkMeasure):
 
     **Doubt.** Exact. A value that several records share may have any of their ranks.
 
-    **Missing.** Missing values take no rank; candidates of a record are missing where it is.
+    **Missing.** Missing values take no rank; candidates of a record are missing where it is. Where cells were
+    suppressed the score is no more than an estimate.
 
     **Units.** A candidate of the same person is right, and persons are counted, each by the record that is
     found most surely.

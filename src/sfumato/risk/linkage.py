@@ -150,6 +150,7 @@ class DistanceLinkage(LinkageMeasure):
     **Missing.** A missing value is a value of its own: one unit from any that is there, and it lies at the
     column's mean. Beside generalised values, one that is missing in the release covers every value, and a
     missing one of the intruder's is covered only by a missing one or the wildcard, and one unit from others.
+    Where exact cells were suppressed both readings are taken, and the larger share counts.
 
     **Units.** Where a column tells whose record it is, a link to any record of the same person is right, and
     persons are counted, each by the record that is linked best. An intruder who knows who is in the file
@@ -275,7 +276,8 @@ class AttributeLinkage(LinkageMeasure):
 
     **Doubt.** Exact, ties shared.
 
-    **Missing.** In the columns used for linking as in `DistanceLinkage`. A record whose true value is missing
+    **Missing.** In the columns used for linking a value of its own; where cells were suppressed the score is
+    no more than an estimate. A record whose true value is missing
     is left out of that column: there is nothing to learn; a released value that is missing is never right.
 
     **Units.** Persons are counted, each by the record from which most is learnt.

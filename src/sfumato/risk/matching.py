@@ -15,7 +15,7 @@ from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import Space, TrueLinkMeasure, space_of, unknown_block
+from sfumato.risk._spaces import NOISE_NOT_SEEN, Space, TrueLinkMeasure, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
 
 
@@ -36,10 +36,12 @@ class DirectMatching(TrueLinkMeasure):
     ``unique`` in the details counts the records that one released record matches, ``unique_correct`` those of
     them for which it is the right one.
 
-    **Doubt.** Exact: agreements are counted by combinations of columns, not by looking at pairs. Against
-    methods that change every number a little it says nothing (nobody agrees): use `dbrl` there.
+    **Doubt.** Exact: agreements are counted by combinations of columns, not by looking at pairs. Numbers are
+    also read as finely as the original has them. Against methods that change every number by more it says
+    nothing (nobody agrees): use `dbrl` there.
 
-    **Missing.** A missing value is a value of its own: it agrees with a missing one only.
+    **Missing.** A missing value is a value of its own: it agrees with a missing one only. Where cells were
+    suppressed the score is no more than an estimate: look at `exact-match`.
 
     **Units.** Where a column tells whose record it is, persons are counted, each by the record that is found
     most surely.
@@ -51,7 +53,7 @@ class DirectMatching(TrueLinkMeasure):
     family = "linkage"
     title = "Direct matching"
     counts = replace(TrueLinkMeasure.counts, compares_equal=True)
-    tells = Tells(intruder="looks for a record that says the same")
+    tells = Tells(intruder="looks for a record that says the same", not_seen=NOISE_NOT_SEEN)
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"
 

@@ -68,7 +68,7 @@ class DeltaPresence(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     references = ("nergiz2007",)
-    counts = Counting(people=True, compares_kept_relations=True, compares_equal=True)
+    counts = Counting(people=True, compares_kept_relations=True)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 

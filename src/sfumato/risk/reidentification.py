@@ -111,8 +111,7 @@ def _mean(risks: Floats, people: Ints) -> float:
 class _InPopulation(_Finding):
     """Class sizes in a population: of a table, or estimated by weights."""
 
-    # A population shows single records.
-    counts = Counting(people=True, compares_kept_relations=True, compares_equal=True)
+    counts = Counting(people=True, compares_kept_relations=True)  # a population shows single records
 
     population: Resource | None = param(
         None, "The table of the population; without it weights estimate the classes.", holds="table"

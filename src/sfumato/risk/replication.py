@@ -18,7 +18,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import numbered, stacked, unlearnable
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._spaces import NOISE_NOT_SEEN, incomparable, inexact
 from sfumato.risk.linkage import mean_of_best
 
 
@@ -133,6 +133,7 @@ class ReplicatedUniques(_Replicated):
     tells = Tells(
         places={"report": 16},
         record_sentence="it is unique, and a released record has its keys (1) or not (0): {:.0f}",
+        not_seen=NOISE_NOT_SEEN,
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -213,6 +214,7 @@ class Disco(_Replicated):
     tells = Tells(
         places={"report": 17},
         record_sentence="its sensitive value is made certain by the release (1) or not (0): {:.0f}",
+        not_seen=NOISE_NOT_SEEN,
     )
 
     sensitive: Columns = param(

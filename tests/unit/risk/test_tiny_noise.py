@@ -47,9 +47,9 @@ def noisy(frame, share, *names):
     return frame.with_columns(moved)
 
 
-def score(name, original, released, **resources):
+def score(name, original, released):
     release = Release.of(Table(released, SCHEMA), source_rows=np.arange(len(released)))
-    evidence = Evidence(Table(original, SCHEMA), release, resources=resources)
+    evidence = Evidence(Table(original, SCHEMA), release)
     return parse_measure(name).score(evidence, Run(seed=1))
 
 
@@ -86,14 +86,6 @@ def test_a_hair_makes_no_value_another(name):
         .with_columns(dose=pl.when(pl.col("area") == "a").then(20.0).otherwise(10.0))
     )
     assert score(name, frame, noisy(frame, 1e-10, "dose")).value == score(name, frame, frame).value
-
-
-def test_a_population_is_matched_though_keys_moved_by_a_hair():
-    frame = people()
-    population = Table(pl.concat([frame, frame.with_columns(pl.col("age") + 100)]), SCHEMA)
-    name = "journalist-risk(population=all)"
-    exact = score(name, frame, frame, all=population).value
-    assert score(name, frame, noisy(frame, 1e-9, "age"), all=population).value == exact == 1
 
 
 def test_a_day_is_a_day_at_any_hour():
