@@ -59,9 +59,10 @@ class PublicSizes:
     as the release shows it, None where that has an open end: ended where the original ends, it would tell
     the largest or smallest value. ``of`` is the spread of the column, where ten people lie beyond each end
     of it. Groups (``size``, ``of``) are counted without rare values, those that fewer than ten people have
-    and nothing declares, if these are fewer than ten. Of categories that ``vanished`` no rare one is counted;
-    ``rarer`` ones vanished too where at least ten people had those. Of a column that was left out, emptied
-    or made anew ``is_mean`` is whether the mean distance from the middle hides each.
+    and nothing declares; where these are ten or more, only the ``part`` of all values in a group is told. Of
+    categories that ``vanished`` no rare one is counted, nor told of: who knows which there can be would
+    learn that somebody has it. Of a column that was left out, emptied or made anew ``is_mean`` is whether
+    the mean distance from the middle hides each.
     """
 
     changed_cells: int = 0
@@ -71,8 +72,8 @@ class PublicSizes:
     width: float | None = None
     size: float | None = None
     of: float | None = None
+    part: float | None = None
     vanished: Vanished | None = None
-    rarer: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class Loss:
             yield f"{percent(self.suppressed)} of {self.column} suppressed"
         sizes = self.public_sizes
         if public:
-            yield from _gone(sizes.vanished, percent, public=True, rarer=sizes.rarer)
+            yield from _gone(sizes.vanished, percent, public=True)
         else:
             yield from _gone(self.vanished, percent)
         yield from self._means(public=public)
@@ -211,7 +212,9 @@ class Loss:
     def _in_groups(self, *, public: bool) -> str:
         sizes, percent = self.public_sizes, _coarse_percent if public else _percent
         size, of = (sizes.size, sizes.of) if public else (self.size, self.of)
-        large = "" if size is None else f" of {_figure(size)}" + (f" of {_figure(of)} values" if of else "")
+        large = f" of {_figure(size)} of {_figure(of)} values" if size and of else ""
+        if public and sizes.part:
+            size, of, large = sizes.part, 1.0, f" of {percent(sizes.part)} of its values"
         order = {True: ", in order", False: ", out of order", None: ""}[self.in_order]
         became = f"{percent(self.coarser)} of {self.column} became groups{large}{order}"
         return f"{became}{self._left(size, of)}"
@@ -460,22 +463,18 @@ def _with_groups(loss: Loss, pair: _Column) -> Loss:
     used, known = codes[pair.coarse], known_of(pair.original, pair.name)
     leaves = pair.tables.released.nodes[pair.name].leaves
     rare = leaves.is_in(list(known.few) if known else []).to_numpy()
-    common = ~np.isnan(sets.places) & (~rare | (np.count_nonzero(rare) >= ENOUGH))
+    common = ~np.isnan(sets.places) & ~rare
     sizes = np.bincount(sets.owners, weights=common[sets.leaves], minlength=len(sets.sizes))
-    size = float(np.median(sizes[used]))
-    public = replace(
-        loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()) if size > 1 else None
-    )
+    size, typical = float(np.median(sizes[used])), float(np.median(sets.sizes[used]))
     order = np.unique(sets.places[~np.isnan(sets.places)])
     ends = (np.searchsorted(order, each[np.unique(used)]) for each in (sets.highs, sets.lows))
     runs = np.subtract(*ends) + 1 == sets.sizes[np.unique(used)]
-    return replace(
-        loss,
-        size=float(np.median(sets.sizes[used])),
-        of=float(len(order)),
-        in_order=bool(runs.all()) if pair.kind is Kind.ORDINAL else None,
-        public_sizes=public,
-    )
+    if np.count_nonzero(rare) >= ENOUGH:
+        public = replace(loss.public_sizes, part=typical / len(order))
+    else:
+        public = replace(loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()))
+    is_in_order = bool(runs.all()) if pair.kind is Kind.ORDINAL else None
+    return replace(loss, size=typical, of=float(len(order)), in_order=is_in_order, public_sizes=public)
 
 
 def _with_means(loss: Loss, pair: _Column) -> Loss:
@@ -525,11 +524,10 @@ def _with_vanished(loss: Loss, pair: _Column) -> Loss:
         return loss
     values, codes = np.unique(pair.whole.lows[there], return_inverse=True)
     n_people = int(pair.persons.max()) + 1
-    owned, people = np.divmod(np.unique(codes * n_people + pair.persons[there]), n_people)
+    owned = np.unique(codes * n_people + pair.persons[there]) // n_people
     common = np.bincount(owned, minlength=len(values)) >= ENOUGH
     gone, records = ~_shown(pair.after, values), np.bincount(codes, minlength=len(values))
-    rare = np.unique(people[(gone & ~common)[owned]])
-    public = replace(loss.public_sizes, vanished=_vanished(gone, common, records), rarer=len(rare) >= ENOUGH)
+    public = replace(loss.public_sizes, vanished=_vanished(gone, common, records))
     return replace(loss, vanished=_vanished(gone, np.ones_like(gone), records), public_sizes=public)
 
 
@@ -608,20 +606,17 @@ def _figure(value: float, digits: int = 2) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"  # noqa: PLR2004
 
 
-def _gone(
-    vanished: Vanished | None, percent: Percent, *, public: bool = False, rarer: bool = False
-) -> Iterator[str]:
+def _gone(vanished: Vanished | None, percent: Percent, *, public: bool = False) -> Iterator[str]:
     """Which categories are gone, and how many had them."""
-    if vanished is not None:
-        known = f"the {vanished.of} categories that at least {ENOUGH} people have"
-        of, verb = (
-            known if public else f"its {vanished.of} categories",
-            "is" if vanished.categories == 1 else "are",
-        )
-        also = ", and rarer ones" if rarer else ""
-        yield f"gone {verb} {vanished.categories} of {of} ({percent(vanished.share)} of the records){also}"
-    elif rarer:
-        yield "gone are categories that few people have"
+    if vanished is None:
+        return
+    known = f"the {vanished.of} categories that at least {ENOUGH} people have"
+    of, verb = (
+        known if public else f"its {vanished.of} categories",
+        "is" if vanished.categories == 1 else "are",
+    )
+    also = "; rarer ones may be, too" if public else ""
+    yield f"gone {verb} {vanished.categories} of {of} ({percent(vanished.share)} of the records){also}"
 
 
 def _of_spread(size: float | None, of: float | None, percent: Percent) -> str:
