@@ -68,3 +68,11 @@ def test_it_stays_in_its_process_and_shows_no_seed(randomness):
     for send in (pickle.dumps, copy.copy):
         with pytest.raises(TypeError, match="a run must stay in its process"):
             send(randomness)
+
+
+def test_a_search_has_the_chance_of_its_data_unless_a_seed_was_given():
+    drawn = [ByPlace.from_system() for _ in range(2)]
+    first, second = (each.of_data(b"data").key("x").key for each in drawn)
+    assert first == second
+    assert first not in {drawn[0].key("x").key, drawn[0].of_data(b"other").key("x").key}
+    assert ByPlace(5).of_data(b"data") == ByPlace(5)
