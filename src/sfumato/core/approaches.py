@@ -16,7 +16,11 @@ from sfumato.core.evidence import Evidence, JoinedRecords
 from sfumato.core.intruder_view import regroupings_of
 from sfumato.data.relations.joining import group_links
 from sfumato.data.relations.kept import KINDS, KeptRelation, changed_columns, kept_relations
-from sfumato.data.relations.readings import with_open_cells, with_original_numbers
+from sfumato.data.relations.readings import (
+    with_likely_values,
+    with_open_cells,
+    with_original_numbers,
+)
 from sfumato.data.relations.telling import Telling, telling_columns
 from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Role
@@ -35,7 +39,8 @@ class Approach:
     another form is for measures that compare what is known with what is released, and one that
     ``adds_columns`` to what is known is none for a mean over the columns. One that ``opens_cells`` takes
     suppressed ones for any value, for measures that look for the nearest record, and one that
-    ``rounds_numbers`` is for those that ask whether values are equal.
+    ``rounds_numbers`` is for those that ask whether values are equal. One that ``fills_values`` takes what is
+    suppressed of the other columns for what those have who are alike, for measures of what can be learnt.
     """
 
     evidence: Evidence
@@ -45,6 +50,7 @@ class Approach:
     adds_columns: bool = False
     opens_cells: bool = False
     rounds_numbers: bool = False
+    fills_values: bool = False
 
 
 def approaches(evidence: Evidence) -> tuple[Approach, ...]:
@@ -62,6 +68,7 @@ def _approaches(evidence: Evidence) -> Iterator[Approach]:
         yield informed
         yield from _opened(informed)
         evidence = informed.evidence
+    yield from _filled(evidence)
     yield from _joined(evidence)
     yield from _regrouped(evidence)
 
@@ -85,6 +92,19 @@ def _opened(approach: Approach) -> Iterator[Approach]:
             f"{approach.name or 'with'}{' and' if approach.name else ''} suppressed cells taken for any value"
         )
         yield replace(approach, evidence=evidence.read_as(opened), name=name, opens_cells=True)
+
+
+def _filled(evidence: Evidence) -> Iterator[Approach]:
+    """The intruder who takes suppressed values for the most frequent ones of those who are alike."""
+    released, known = evidence.protected, evidence.known_columns
+    assert released is not None  # nothing is put together of the raw table
+    if not evidence.release or not evidence.release.plain:
+        return
+    names = [name for name in evidence.shared_columns if name not in known]
+    read = with_likely_values(evidence.original, released, evidence.source_rows, known, names)
+    if read is not released:
+        name = "with suppressed values taken for the most frequent of those who are alike"
+        yield Approach(evidence.read_as(read), name, fills_values=True)
 
 
 def _comparing(evidence: Evidence) -> Iterator[Approach]:

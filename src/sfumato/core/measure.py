@@ -341,11 +341,16 @@ class Measure(Component):
             or (approach.adds_columns and counts.averages_columns)
             or (approach.opens_cells and not counts.opens_suppressed)
             or (approach.rounds_numbers and not self.compares_equal())
+            or (approach.fills_values and not self.fills_values())
         )
 
     def compares_equal(self) -> bool:
         """Whether it asks if values are equal: then ones that are a hair apart are read as equal, too."""
         return self.counts.compares_equal
+
+    def fills_values(self) -> bool:
+        """Whether it asks what is learnt of those who are alike: then suppressed values are guessed, too."""
+        return False
 
     def _score_once(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure by one approach."""

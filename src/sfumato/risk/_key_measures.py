@@ -87,6 +87,10 @@ class SensitiveMeasure(KeyMeasure):
         ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
     )
 
+    def fills_values(self) -> bool:
+        """Whether suppressed values are guessed, as by all that take the release alone."""
+        return self.counts.compares_equal
+
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike; what is to be learnt is not known before."""
         learnt = set(self.sensitive_columns(evidence))

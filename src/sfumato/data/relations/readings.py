@@ -1,21 +1,27 @@
 """Cells that an intruder reads for something else than they show: what is missing, and what is a hair apart.
 
-A suppressed cell may stand for any value. A number that is written finer than all of the original's, and lies
+A suppressed cell may stand for any value, and of what is to be learnt most likely for the one that those have
+who are alike. A number that is written finer than all of the original's, and lies
 at one of them, is that number: noise below the resolution of the data hides nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
 
+from sfumato.data.classes.classes import Classes, column_codes
+from sfumato.data.classes.packing import Coding
 from sfumato.data.codings import decimals_of, microseconds, numbers_of_both, time_unit_of
+from sfumato.data.generalised.cover import wildcards
+from sfumato.data.generalised.intervals import ends
+from sfumato.data.generalised.nodes import WILDCARD
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: Share of a column's deviation that is no difference, however finely its values are written.
 _NO_DIFFERENCE = 1e-6
@@ -40,6 +46,66 @@ def with_open_cells(original: Table, released: Table, rows: Ints | None, names: 
         if (gone & ~was).any():
             opened = to_wildcard(opened, name, gone)
     return opened
+
+
+def with_likely_values(
+    original: Table, released: Table, rows: Ints | None, keys: Sequence[str], names: Sequence[str]
+) -> Table:
+    """The release with the most frequent value of those who are alike in all cells that may stand for it.
+
+    These are wildcards, labels that cover it and, in a column in which some were suppressed, missing cells.
+    """
+    opened, read = with_open_cells(original, released, rows, names), released
+    coarse = [name for name in names if opened.is_generalised(name)]
+    if not coarse:
+        return released
+    groups = _alike(released, keys)
+    for name in coarse:
+        if name in opened.nodes:
+            found = _likely_labels(groups, opened, name)
+        else:
+            low, high = (end.to_numpy() for end in ends(opened.frame[name]))
+            found = _likely_numbers(groups, low == high, wildcards(opened, name), column_codes(opened, name))
+        if not found["found"].is_null().all():
+            places = found.select(pl.coalesce("found", "row")).to_series()
+            read = read.with_values(name, released.frame[name].gather(places))
+    return read
+
+
+def _alike(table: Table, keys: Sequence[str]) -> pl.DataFrame:
+    """The class of each record: those alike in the keys have one."""
+    classes = Classes.of(table, tuple(keys)).of_record if keys else np.zeros(len(table), dtype=np.int64)
+    return pl.DataFrame({"class": classes}).with_row_index("row")
+
+
+def _amounts(cells: pl.DataFrame) -> pl.DataFrame:
+    """How often each exact value stands in each class, the most frequent first, and a row that has it."""
+    counted = cells.group_by("class", "value").agg(amount=pl.len(), found=pl.col("row").min())
+    return counted.sort("amount", "found", descending=[True, False])
+
+
+def _likely_numbers(groups: pl.DataFrame, exact: Flags, opened: Flags, codes: Coding) -> pl.DataFrame:
+    """Each record with a row whose number it most likely has, none where it is shown."""
+    cells = groups.with_columns(value=pl.Series(codes.codes), exact=pl.Series(exact), open=pl.Series(opened))
+    best = _amounts(cells.filter("exact")).group_by("class", maintain_order=True).first()
+    found = cells.join(best.select("class", "found"), on="class", how="left", maintain_order="left")
+    return found.with_columns(found=pl.when("open").then("found"))
+
+
+def _likely_labels(groups: pl.DataFrame, opened: Table, name: str) -> pl.DataFrame:
+    """Each record with a row whose category it most likely has; none where that is shown, or nobody's."""
+    nodes = opened.nodes[name]
+    is_exact = (nodes.sizes == 1) & (nodes.labels != WILDCARD).to_numpy()
+    owners = np.repeat(np.arange(len(nodes.sizes)), nodes.sizes)
+    members = pl.DataFrame({"label": owners, "value": nodes.members.astype(np.int64)})
+    cells = groups.with_columns(label=pl.Series(nodes.codes(opened.frame[name]).astype(np.int64)))
+    single = members.filter(pl.Series(is_exact[owners]))
+    amounts = _amounts(cells.join(single, on="label"))
+    several = members.filter(pl.Series(~is_exact[owners]))
+    asked = cells.select("class", "label").unique().join(several, on="label")
+    held = asked.join(amounts, on=["class", "value"]).sort("amount", "found", descending=[True, False])
+    best = held.group_by("class", "label", maintain_order=True).first().select("class", "label", "found")
+    return cells.join(best, on=["class", "label"], how="left", maintain_order="left")
 
 
 def with_original_numbers(original: Table, released: Table, names: Iterable[str]) -> Table:
