@@ -69,6 +69,7 @@ class Fallbacks:
         randomness = self.run.randomness.of_data(self.table.digest)  # nothing of it leaves
         self.judge, self.run = self.judge.quick(), replace(self.run, randomness=randomness)
         self.found: list[Candidate] = []
+        self.missed: dict[str, str] = {}  # by method, why it does not
         self.one_run = 0.0  # seconds of a run that was judged
 
     @cached_property
@@ -134,7 +135,9 @@ class Fallbacks:
         near = None if alike is None else (alike, low)
         further = self._further(plan, step, companions, run)
         end = weakest(step, self._case(plan, further), plan.demands, run, repeats=1, near=near, hurry=hurry)
-        if end.met:
+        if not end.met:
+            self.missed[step.method.name] = end.reason
+        else:
             candidate = self._judged(Recipe((end.step, *further)), plan, run)
             self.found += [candidate] if candidate.feasible else []
         return end.met
@@ -195,7 +198,9 @@ def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Pla
         why = "the search found nothing in time that does"
         if not safe:
             message = f"{error.message}, so nothing was released"
-            raise UnreachableError(message, hint="; ".join(filter(None, (WHAT_HELPS, error.hint)))) from None
+            missed = [f"{name}: {reason}" for name, reason in fallbacks.missed.items()]
+            hint = "; ".join(filter(None, (WHAT_HELPS, *missed, error.hint)))
+            raise UnreachableError(message, hint=hint) from None
     for each in safe:
         yield (
             each,

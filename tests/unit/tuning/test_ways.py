@@ -163,3 +163,16 @@ def test_the_time_of_a_release_is_shared():
     assert shares.to_search(60.0) == pytest.approx(50 / 60)  # never more than half
     assert Shares(1, 0.0, clock=lambda: now).to_search(1.0) == 0
     assert str(shares).startswith("2 min in all: about 30 s for methods that enforce it; about 30 s for")
+
+
+def test_where_nothing_does_each_says_what_it_misses():
+    plan, made = fallbacks(numbers(8), "k >= 3", "earth-movers-distance <= 0")
+
+    def search(*_):
+        raise UnreachableError("nothing meets it", hint="time was up")
+
+    with pytest.raises(UnreachableError) as caught:
+        list(ways(plan, made, search))
+    assert "mondrian: " in caught.value.hint
+    assert "earth-movers-distance" in caught.value.hint
+    assert "time was up" in caught.value.hint
