@@ -498,6 +498,7 @@ def _searched(
     from sfumato.releasing.postprocess import as_written
     from sfumato.study.target import SEARCHED_BY, as_measure
     from sfumato.tuning.candidate import Judge
+    from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.watch import Shares
     from sfumato.tuning.ways import WHAT_HELPS, Fallbacks, ways
 
@@ -508,7 +509,8 @@ def _searched(
     shares = Shares(minutes, since)
     utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
     judge = Judge(plan.demands, tuple(as_measure(each) for each in utilities))
-    fallbacks = Fallbacks(plan, table, run, as_written, judge, shares)
+    scope = Scope(methods=tuple(search.get("methods", ())), without=tuple(search.get("without", ())))
+    fallbacks = Fallbacks(plan, table, run, as_written, judge, shares, scope)
 
     def tuned(plan: Plan, known: Sequence[Recipe]) -> Tuned | None:
         left = shares.to_search(fallbacks.one_run)

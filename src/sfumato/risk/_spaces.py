@@ -42,8 +42,8 @@ REDUNDANT = 1e-8
 
 #: What measures of equal values are blind to.
 NOISE_NOT_SEEN = (
-    "It asks for equal values, read as finely as the original has them: more noise than that hides people "
-    "from it, however near they still are."
+    "It cannot see people behind noise that is larger than the unit in which the original is written: it asks "
+    "for equal values, however near others are."
 )
 
 _SCALES = {

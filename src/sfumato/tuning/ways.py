@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -21,7 +21,7 @@ from sfumato.study.losses import named
 from sfumato.study.requirements import weakest
 from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfall, in_order
 from sfumato.tuning.companions import Companions, followed_by, without_links
-from sfumato.tuning.derive_space import MANY_FOR_PAIRS
+from sfumato.tuning.derive_space import MANY_FOR_PAIRS, Scope
 from sfumato.tuning.tuned import Tuned
 from sfumato.tuning.watch import Shares, Watch
 from sfumato.tuning.workbench import SINGLE
@@ -64,6 +64,7 @@ class Fallbacks:
     finish: Finish
     judge: Judge
     shares: Shares
+    scope: Scope = field(default_factory=Scope)
 
     def __post_init__(self) -> None:
         randomness = self.run.randomness.of_data(self.table.digest)  # nothing of it leaves
@@ -97,7 +98,7 @@ class Fallbacks:
         dropped = plan.output.drop
         left = self.table.schema.select([name for name in self.table.names if name not in dropped])
         companions = Companions.of(self.table, dropped, plan.demands)
-        steps = [s for s in safe_steps(left, plan.demands, companions.keys) if self._fits(s)]
+        steps = self._wanted(safe_steps(left, plan.demands, companions.keys))
         for place, step in enumerate(steps):
             self.run.tell("methods that enforce it", place, len(steps), step.method.name)
             run = self.watch.limited(self.run) if self.found else self.run
@@ -109,6 +110,11 @@ class Fallbacks:
                 self.run.check()  # somebody has stopped it
             except FAILURES:
                 continue  # it may not be able to at all
+
+    def _wanted(self, steps: Sequence[Step]) -> list[Step]:
+        """Those that take these data, of the methods that were named; all if none of these enforces it."""
+        able = [step for step in steps if self._fits(step)]
+        return [step for step in able if step.method.name in self.scope.classes()] or able
 
     def _fits(self, step: Step) -> bool:
         """Whether a method takes these data; pairs of many records are compared in parts, of few at once."""
