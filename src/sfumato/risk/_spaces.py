@@ -42,7 +42,7 @@ REDUNDANT = 1e-8
 
 #: What measures of equal values are blind to.
 NOISE_NOT_SEEN = (
-    "It cannot see people behind noise that is larger than the unit in which the original is written: it asks "
+    "It cannot see people behind noise larger than the unit in which the original is written: it asks "
     "for equal values, however near others are."
 )
 
