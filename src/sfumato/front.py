@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sfumato.study.cost import Before
     from sfumato.tuning.feasibility import Obstacle
     from sfumato.tuning.tuned import Tuned
+    from sfumato.tuning.watch import Shares
 
 __all__ = [
     "Scores", "assess", "compare", "inspect", "make_release", "make_run", "protect", "read", "release",
@@ -452,6 +453,7 @@ def make_release(
     from sfumato.releasing.load import load_resources
     from sfumato.report.released import Released
     from sfumato.tuning.feasibility import feasible_first
+    from sfumato.tuning.watch import Shares
 
     plan, profile = prepared.plan, prepared.profile
     require_secret_seed(plan, run, subject=subject, override=override)
@@ -466,15 +468,16 @@ def make_release(
             outcome, profile, how, run, decision=decision, about=plan.about, source=prepared.source
         )
     run = make_run(None, run, {**load_resources(plan), **(resources or {})})
+    shares = Shares(minutes, time.monotonic() if since is None else since)
     with feasible_first(plan.demands, prepared.table, run, left_out=plan.left_out):
         decision, how, tuned = _searched(
-            prepared, run, subject=subject, override=override, search=search or {},
-            minutes=minutes, since=time.monotonic() if since is None else since,
-        )  # fmt: skip
+            prepared, run, subject=subject, override=override, search=search or {}, shares=shares
+        )
     assert decision.outcome is not None  # it was decided on what came of a plan
     return Released(
-        decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned
-    )
+        decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned,
+        seconds=shares.to_tell(),
+    )  # fmt: skip
 
 
 def _requires_nothing(profile: Profile | None) -> bool:
@@ -487,8 +490,7 @@ def _searched(
     run: Run,
     *,
     subject: str,
-    minutes: float,
-    since: float,
+    shares: Shares,
     override: str,
     search: Mapping[str, Any],
 ) -> tuple[Decision, str, Tuned | None]:
@@ -499,14 +501,12 @@ def _searched(
     from sfumato.study.target import SEARCHED_BY, as_measure
     from sfumato.tuning.candidate import Judge
     from sfumato.tuning.derive_space import Scope
-    from sfumato.tuning.watch import Shares
     from sfumato.tuning.ways import WHAT_HELPS, Fallbacks, ways
 
     plan, table, profile = prepared.plan, prepared.table, prepared.profile
     assert table is not None
     assert profile is not None
     searches: list[Tuned] = []
-    shares = Shares(minutes, since)
     utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
     judge = Judge(plan.demands, tuple(as_measure(each) for each in utilities))
     scope = Scope(methods=tuple(search.get("methods", ())), without=tuple(search.get("without", ())))
@@ -516,7 +516,7 @@ def _searched(
         left = shares.to_search(fallbacks.one_run)
         if known and not left:
             return None
-        how: dict[str, Any] = {"utility": utilities, "minutes": left or minutes / 10, "known": known}
+        how: dict[str, Any] = {"utility": utilities, "minutes": left or shares.minutes / 10, "known": known}
         how |= {"control": plan.control, "resources": run.resources, **search}
         searches.append(tune(table, plan.demands, plan=plan, run=run, **how))
         return searches[-1]

@@ -19,6 +19,7 @@ from sfumato.releasing.copies import score_copies, worst_of
 from sfumato.releasing.load import load_resources
 from sfumato.releasing.outcome import Part
 from sfumato.study.evaluate import NUMBERS, Case, evaluate
+from sfumato.study.growth import Growth
 
 #: Which of the profiles that come with sfumato stands for what a recipient may be given.
 RECIPIENTS: Mapping[str, str] = {"processor": "industry", "researcher": "scientific", "public": "public"}
@@ -177,7 +178,8 @@ def _scored(
     part: Part, case: Case, asked: Sequence[Measure], run: Run, told: Mapping[str, Score]
 ) -> dict[str, Score]:
     """What was judged as it was, and the rest of all copies; what needs a missing package says so."""
-    rest = [each for each in asked if str(each) not in told]
+    # What costs least first: there may not be time for all.
+    rest = sorted((each for each in asked if str(each) not in told), key=_growth)
     try:
         return {**told, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
     except MissingDependencyError as error:
@@ -185,6 +187,12 @@ def _scored(
             return {**told, str(rest[0]): Score.not_estimable(f"{error.message} ({error.hint})")}
     alone = [_scored(part, case, [each], run, {}) for each in rest]
     return {**told, **{name: score for found in alone for name, score in found.items()}}
+
+
+def _growth(measure: Measure) -> tuple[int, int]:
+    """How steeply the cost of a measure grows with the records."""
+    declared = Growth.declared_as(measure.cost)
+    return declared.power, declared.logs
 
 
 def _once(measures: Iterable[Measure]) -> list[Measure]:

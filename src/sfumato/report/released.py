@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,7 +37,7 @@ class Released:
     ``how`` says how the recipe was found, ``tuned`` what a search found on the way, ``decision`` why it may
     leave; ``about`` is what the owner says of a release of several tables, and ``source``
     the plan that was read, if one was. ``run`` holds the seed, which stays private. A release by a plan that
-    somebody wrote has no profile.
+    somebody wrote has no profile. What its report measures may take ``seconds``.
     """
 
     outcome: Outcome
@@ -47,6 +48,7 @@ class Released:
     about: About = field(default_factory=About)
     source: Path | None = None
     tuned: Tuned | None = field(default=None, repr=False)
+    seconds: float = math.inf
 
     @property
     def part(self) -> Part:
@@ -172,7 +174,8 @@ class Released:
         """Measure what its report shows; of ``generated``, a date, it tells."""
         about = {name: stated(getattr(self.plan.about, name)) for name in SAID_FIRST}
         head = {"title": self.title, "verdict": self.verdict, "how": self.how, "about": about}
-        return tell(self.outcome, self.profile, self.run, head, tuned=self.tuned, generated=generated)
+        run = self.run if math.isinf(self.seconds) else self.run.within(self.seconds)
+        return tell(self.outcome, self.profile, run, head, tuned=self.tuned, generated=generated)
 
     def report(
         self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from sfumato.data.persons import drawn_together
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
+    Cancelled,
     DataError,
     MissingDependencyError,
     ParameterError,
@@ -41,6 +42,9 @@ CANNOT = (
     RefusedError, DataError, ParameterError, PlanError, UnknownNameError, MissingDependencyError,
     UnreachableError,
 )  # fmt: skip
+
+#: What is said of a measure for which there was no time.
+LATE: Final = "there was no time for it; more minutes, or `sfumato risk` and `sfumato utility`, give a number"
 
 #: The statuses of a score that has a number.
 NUMBERS = (Status.OK, Status.APPROXIMATE)
@@ -119,7 +123,7 @@ def evaluate(
         Measures, which are asked in the scenario of the case, or demands, each in its own.
     allow_sampling
         Measures that nobody asked for by name may answer by samples of large tables
-        (`Measure.score_sampled`); demands never do.
+        (`Measure.score_sampled`), and have no number where the time of the run is up; demands never do.
     """
     make, here = case.make, run if replicate is None else run.at("replicate", replicate)
     if isinstance(what, Recipe):
@@ -132,9 +136,14 @@ def evaluate(
     every += [(str(each), each, case.scenario) for each in asked if isinstance(each, Measure)]
     for label, measure, scenario in every:
         stage = whole
-        if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
-            stage = rehearsal = rehearsal or rehearsed(make, case, here)
-        scores[label] = stage.score(measure, scenario, run)
+        try:
+            if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
+                stage = rehearsal = rehearsal or rehearsed(make, case, here)
+            scores[label] = stage.score(measure, scenario, run)
+        except Cancelled:
+            if not allow_sampling or run.progress.stopped():
+                raise
+            scores[label] = Score.not_estimable(LATE)
     return Evaluation(what, scores)
 
 

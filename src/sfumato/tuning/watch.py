@@ -134,6 +134,7 @@ def fitting(seconds: float, each: float) -> int:
 #: and their least seconds, so that of small data all of them are tried however few minutes there are.
 _ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE = 0.5, 0.5, 40.0
 #: The least and most that is kept for carrying out, measuring and writing, and how many judged runs that is.
+_LEAST_TO_TELL: Final = 20.0
 _LEAST_KEPT, _MOST_KEPT, _RUNS_KEPT = 0.25, 0.5, 12
 
 
@@ -160,6 +161,10 @@ class Shares:
         total = 60 * self.minutes
         kept = min(max(_RUNS_KEPT * one_run, _LEAST_KEPT * total), _MOST_KEPT * total)
         return max(self.left - kept, 0.0) / 60
+
+    def to_tell(self) -> float:
+        """Seconds for what the report measures: what is left, but never nothing."""
+        return max(self.left, _LEAST_TO_TELL)
 
     def __str__(self) -> str:
         enforcing = _ENFORCING * _SURE_TO_ENFORCE
