@@ -79,7 +79,8 @@ class GlobalLinkage(LinkageMeasure):
     linkages of least cost, which ``verify`` checks too, and ``links_certain`` counts those that are in all.
     Where they differ by more than such exchanges, as they do where values were generalised or are few, the
     one that is counted is drawn by chance: then the status is *approximate*, and a requirement is met only
-    if all linkages of least cost meet it.
+    if all linkages of least cost meet it. Of persons with several records no interval is known, but a
+    ``bound``: nobody is found with a larger chance than their share of the records that are alike.
 
     **Missing.** As in `dbrl`: a value of its own, and where cells were suppressed any value, too.
 
@@ -199,7 +200,8 @@ class GlobalLinkage(LinkageMeasure):
             reason = "the prices do not prove that no linkage costs less"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         else:
-            score = self.settled(score, space, ties_of_boxes(boxes, found, pairs, right_links(space)))
+            tied = ties_of_boxes(boxes, found, pairs, right_links(space))
+            score = self.settled(score, space, tied, boxes.classes)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
                             space.released, score.value, score.interval)  # fmt: skip
         return replace(score, proof=proof)
@@ -218,13 +220,18 @@ class GlobalLinkage(LinkageMeasure):
         )  # fmt: skip
 
     @staticmethod
-    def settled(score: Score, space: Space, tied: Any) -> Score:
-        """Write down what holds in all linkages of least cost, and whether the one found tells of all."""
+    def settled(score: Score, space: Space, tied: Any, classes: Ints | None = None) -> Score:
+        """Write down what holds in all linkages of least cost, and whether the one found tells of all.
+
+        The ``classes`` number the released records that are identical, where it is not by where they lie.
+        """
         if not tied.settled:
             reason = "several linkages cost the least and differ in what they find: one was drawn by chance"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
-        if len(np.unique(space.persons)) < len(space.rows):
-            return score  # of persons with several records only the expectation is known
+        if len(np.unique(space.persons)) < len(
+            space.rows
+        ):  # how many of their records, is known: not of whom
+            return replace(score, bound=max(_most_found(space, classes), score.value))
         interval = (tied.fewest / len(space.rows), tied.most / len(space.rows))
         if tied.expected is not None:
             score = replace(score, bound=max(tied.expected / len(space.rows), score.value))
@@ -320,6 +327,26 @@ def chances(space: Space, partners: Ints, groups: tuple[Ints, Ints] | None = Non
     flows = np.where(kinds[places] == wanted, counts[places], 0) if len(kinds) else np.zeros(len(wanted))
     shares = flows / (n_mine[mine[first]] * n_theirs[theirs[second]])
     return np.minimum(np.bincount(first, weights=shares, minlength=len(mine)), 1.0)
+
+
+def _most_found(space: Space, classes: Ints | None) -> float:
+    """The largest share of persons that any linkage finds, if identical records change places at random.
+
+    A record is linked into one class of identical ones at a time, and is there with the chance of those that
+    are of its person; a person counts by the best record.
+    """
+    assert space.owners is not None  # measures of true links see to it
+    held = pl.DataFrame(
+        {"person": space.owners, "class": _identical(space.theirs) if classes is None else classes}
+    )
+    shares = (
+        held.group_by("person", "class")
+        .len()
+        .with_columns(share=pl.col("len") / pl.col("len").sum().over("class"))
+    )
+    best = shares.group_by("person").agg(pl.col("share").max())
+    persons = pl.DataFrame({"person": np.unique(space.persons)}).join(best, on="person", how="left")
+    return float(persons["share"].fill_null(0.0).sum() / len(persons))
 
 
 def right_links(space: Space) -> tuple[Ints, Ints]:

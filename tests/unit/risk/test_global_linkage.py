@@ -326,3 +326,32 @@ def test_sums_that_tie_only_without_rounding():
     assert found.proof.verify(evidence, Run(seed=1)) is None
     too_narrow = replace(found.proof, interval=(0.5, 0.5))
     assert "leaves out" in too_narrow.verify(evidence, Run(seed=1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_persons_with_several_records_no_linkage_finds_more_than_the_bound(seed):
+    """Against every assignment of least cost, each by the share of identical records, by brute force."""
+    rng = np.random.default_rng(seed)
+    columns = (Column("who", Kind.NOMINAL, Role.PERSON), Column("x", Kind.CONTINUOUS, Role.KEY))
+    who, x = rng.integers(0, 3, 6), rng.integers(0, 3, 6).astype(float)
+    original = Table(pl.DataFrame({"who": [f"p{w}" for w in who], "x": x}), Schema(columns))
+    shown = np.round(x / 2) * 2
+    released = original.with_values("x", pl.Series(shown)).select(["x"])
+    evidence = Evidence(original, Release.record_by_record(released))
+    score = GlobalLinkage().score(evidence, Run(seed=1))
+    costs = np.abs(np.subtract.outer(x, shown))
+    every = [np.array(each) for each in permutations(range(6))]
+    totals = np.array([costs[np.arange(6), each].sum() for each in every])
+    finds = []
+    for each in (every[i] for i in np.flatnonzero(totals == totals.min())):
+        chance = np.zeros(6)
+        for i in range(6):
+            alike = x == x[i]
+            flows = {c: np.sum(alike & (shown[each] == c)) / alike.sum() for c in set(shown)}
+            own = {c: np.sum((shown == c) & (who == who[i])) / np.sum(shown == c) for c in set(shown)}
+            chance[i] = sum(flows[c] * own[c] for c in flows)
+        finds.append(np.mean([chance[who == person].max() for person in set(who)]))
+    worst = score.value if score.bound is None else score.bound
+    assert worst >= max(finds) - 1e-12 or score.status is Status.OK
+    if score.status is Status.APPROXIMATE:
+        assert score.bound is not None
