@@ -46,7 +46,7 @@ class Mondrian(LocalRecoding):
     nominal column names a hierarchy, the labels just below the lowest common one are dealt out, and the group
     shows the lowest common label, whose share of the leaves is its width. Codes (ten or more, of digits and
     one length or of capitals and digits, as postcodes and diagnoses) have one without naming it, of their
-    beginnings, in order: ``021**``; a group whose codes begin differently shows the set of them.
+    beginnings, in order; a group whose codes begin differently shows the set of them.
 
     With a ``target`` cuts go where they tell most of that column instead (the information gain of decision
     trees), over all keys and places at once, and by width only where none tells anything.

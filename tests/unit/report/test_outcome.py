@@ -170,7 +170,8 @@ def test_the_numbers_are_those_that_evaluate_gives():
 def test_a_profile_has_what_it_asks_to_be_reported_and_recipients_are_judged_by_theirs():
     twin = told("for somebody").to_dict(public=False)
     names = {each["measure"] for each in twin["listed"]}
-    assert names == set(map(str, Profile.named("scientific").report))
+    profile = Profile.named("scientific")
+    assert names == {*map(str, profile.report), str(profile.rank_by)}
     rows = {each["recipient"]: each for each in twin["recipients"]}
     assert list(rows) == ["owner", "processor", "researcher", "public"]
     assert rows["owner"]["singling_out"].startswith("can")

@@ -40,6 +40,8 @@ def with_open_cells(original: Table, released: Table, rows: Ints | None, names: 
     """
     opened = released
     for name in names:
+        if Kind.SET in {table.schema[name].kind for table in (original, released)}:
+            continue  # what a set may be is none of its values
         gone = released.missing(name)
         lacking = original.missing(name)
         was = np.full(len(gone), lacking.any()) if rows is None else np.append(lacking, True)[rows]
