@@ -532,6 +532,8 @@ def _searched(
             f"{how}; in the release itself {each.sentence}" for each in outcome.judgements if not each.met
         ]
         blocked = blocked if outcome.unmet else decision
+        if blocked is not None and shares.left <= 0:
+            break  # what blocks one way mostly blocks the next
     if blocked is not None:
         blocked.require_leave()
     raise UnreachableError(

@@ -23,7 +23,7 @@ _COARSE = 0.02  # where it was found on other data before
 _CONFIRMING_RUNS = 5
 #: Rounds in which the neighbourhood of the nearest miss is looked at for an island.
 _ISLAND_ROUNDS = 4
-#: How often a number of records alike that is too weak is taken times √2.
+#: How often a number of records alike that is too weak is taken times √2, and then times 2.
 _STRENGTHENINGS = 8
 
 
@@ -115,7 +115,8 @@ def _stronger(search: _Search, start: float, mild: float) -> list[float]:
     assert search.drive is not None
     if search.drive.symbol == "k" and start >= mild:
         most = len(search.case.table) // 2
-        more = [min(round(start * 2 ** (turn / 2)), most) for turn in range(1, _STRENGTHENINGS + 1)]
+        steps = [*(turn / 2 for turn in range(1, _STRENGTHENINGS + 1)), *range(5, 5 + _STRENGTHENINGS)]
+        more = [min(round(start * 2**step), most) for step in steps]
         return [value for value in dict.fromkeys(more) if value > start]
     values = sorted(search.grid(), key=lambda value: abs(value - mild))
     return [value for value in values if abs(value - mild) > abs(start - mild)]

@@ -27,9 +27,7 @@ from sfumato.tuning.watch import Shares, Watch
 from sfumato.tuning.workbench import SINGLE
 
 #: What its owner can change where nothing meets what is required.
-WHAT_HELPS = (
-    "what helps: more minutes or records, a key left out (role identifier), a profile that requires less"
-)
+WHAT_HELPS = "what helps: more minutes or records, a key left out (--drop), a profile that requires less"
 
 #: Of the time that is left to them, the share after which a method is not set more finely.
 _SETTING: Final = 2 / 3

@@ -250,3 +250,12 @@ def test_names_are_cut_into_words():
     assert normalised("birthDate") == "birth_date"
     assert normalised("  Código-Postal.2 ") == "codigo_postal_2"
     assert normalised("FNLWGT") == "fnlwgt"
+
+
+def test_codes_that_many_share_are_no_phone_numbers():
+    areas = pl.DataFrame({"PUMA": [f"01-013{i % 20:02d}" for i in range(2000)]})
+    (found,) = guess(areas)
+    assert "phone" not in found.role_reason
+    own = pl.DataFrame({"reach": [f"0171-23{i:05d}" for i in range(2000)]})
+    (found,) = guess(own)
+    assert found.role_reason == "its values are phone numbers"

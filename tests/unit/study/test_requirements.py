@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -20,10 +22,11 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
+from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand, labelled
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study.evaluate import Case
-from sfumato.study.requirements import milder_first, weakest
+from sfumato.study.requirements import _Search, _stronger, milder_first, weakest
 from shifts import Lost, Moved, Shift
 
 TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
@@ -361,3 +364,17 @@ def test_out_of_time_what_was_seen_to_do_is_taken():
     assert found.met
     assert found.value == 100
     assert not search(Shift(), at_least(400), hurry=lambda: True).met
+
+
+def test_records_alike_are_tried_up_to_half_of_the_records():
+    """Ten is too weak until very many are alike: k grows by √2, then by 2, and never beyond half."""
+    rng = np.random.default_rng(1)
+    table = Table(
+        pl.DataFrame({"x": rng.normal(0, 1, 3000)}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),))
+    )
+    step = Step(Mdav(k=10), ("x",))
+    search = _Search(step, Case(table), [Requirement.parse("k >= 2")], Run(seed=1), repeats=1)
+    tried = _stronger(search, 10, 2)
+    assert tried[:4] == [14, 20, 28, 40]
+    assert tried[-1] == 1500
+    assert all(first < second <= 2 * first for first, second in pairwise(tried))

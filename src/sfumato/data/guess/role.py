@@ -31,6 +31,7 @@ _MANY_TEXTS = 50  # different texts that are more than a list of answers
 _MANY_WORDS = 20  # the same in a column that is called one of free text
 _FEW_WORDS = 12  # the most words that a column of sexes or marital states has
 _MOSTLY_DISTINCT = 0.5
+_A_PHONE = 0.02  # fewer distinct values for each record than this are no phones, but codes: 01-01301, an area
 _SHARED = 0.1  # fewer distinct values for each record than this name something shared, not a person
 _FAMILIES = 0.05  # the share of family names that are common ones: most are rare
 
@@ -71,7 +72,11 @@ class Shape:
 
 SHAPES: tuple[Shape, ...] = (
     Shape("e-mail addresses", f"^{EMAIL}$"),
-    Shape("phone numbers", r"^(\+|0|\()[\d\s().\-/]{6,19}$|^\(?\d{3}\)?[\s.\-]\d{3}[\s.\-]\d{4}$"),
+    Shape(
+        "phone numbers",
+        r"^(\+|0|\()[\d\s().\-/]{6,19}$|^\(?\d{3}\)?[\s.\-]\d{3}[\s.\-]\d{4}$",
+        spread=_A_PHONE,
+    ),
     Shape("addresses of devices", r"(?i)^[\da-f]{2}([:\-][\da-f]{2}){5}$"),
     Shape("network addresses", r"^\d{1,3}(\.\d{1,3}){3}$|(?i)^[\da-f]{1,4}(:[\da-f]{0,4}){3,7}$"),
     Shape("web addresses", r"(?i)^(https?://|www\.)\S+$", 0.85, spread=_SHARED),
