@@ -81,7 +81,8 @@ def weakest(
 
     A plain requirement is judged in the scenario of the case; a ``Demand`` brings its own. ``near`` is where
     it was found on other data, and the mild end there: then it is looked for from that setting on, and less
-    finely. Once ``hurry`` says so no other setting is looked at, and the best so far is taken.
+    finely, unless it is a whole number. Once ``hurry`` says so no other setting is looked at, and the best so
+    far is taken.
     """
     if not requirements or repeats < 1:
         raise ParameterError(
@@ -102,10 +103,11 @@ def weakest(
 
 def _from(search: _Search, start: float, mild: float) -> float | None:
     """The mildest setting that does, looked for from one that is likely to, towards the mild end or away."""
-    failing = None if start == mild else mild
+    assert search.drive is not None
+    failing, fineness = None if start == mild else mild, 0.0 if search.drive.type is int else _COARSE
     for value in (start, *_stronger(search, start, mild)):
         if search.meets(value):
-            return _settled(search, failing, value, fineness=_COARSE)
+            return _settled(search, failing, value, fineness)
         failing = value
     return None
 
