@@ -15,7 +15,7 @@ import time
 import numpy as np
 from scipy.spatial import cKDTree
 
-from sfumato.kernels.linking import rivals
+from sfumato.kernels.linking import closer_counts
 
 N_COLUMNS = 8
 NOISE = (0.05, 0.15, 1.0)
@@ -30,7 +30,7 @@ def records(n, rng):
 
 def ours(original, released):
     own = np.arange(len(original))
-    return rivals(original, released, own, own, metric="euclidean").chances.sum()
+    return closer_counts(original, released, own, own, metric="euclidean").chances.sum()
 
 
 def peers(original, released):

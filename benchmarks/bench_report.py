@@ -18,8 +18,8 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out, maker
 from sfumato.report.page import as_json
-from sfumato.report.released import Released
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.report.release_result import Released
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 SIZES = (1_000, 10_000, 100_000)
 
@@ -47,7 +47,7 @@ def measures_alone(found, released):
     """The same questions to `evaluate`, intruder by intruder, of a table that remembers nothing yet."""
     measured = found.tables[""]
     part = released.part
-    case = Case(
+    case = EvaluationCase(
         part.original, resources=released.run.resources, control=part.plan.control, make=maker(part.plan)
     )
     utilities = [measure for measure, _ in measured.utilities.values()]

@@ -14,7 +14,7 @@ from numba.core.dispatcher import Dispatcher
 
 import sfumato.methods
 from effort import FULL
-from sfumato.kernels.pace import Allowance
+from sfumato.kernels.threads import CompileAllowance
 
 # Processes share the cores, and what tests leave behind is little: looking for it often took a tenth of the time.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -30,7 +30,7 @@ settings.load_profile("full" if FULL else "quick")
 providers.is_local_module_file = lambda _path: False
 
 # Small work goes by kernels here, whatever was done before; that it may go by numpy has tests of its own.
-Allowance.granted = False
+CompileAllowance.granted = False
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -13,7 +13,7 @@ from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Random
 from sfumato.core.origin import Origin
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
-from sfumato.data.buckets import Layout
+from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
@@ -389,7 +389,7 @@ class Buckets(Method):
         rest = [name for name in table.names if name not in table.chosen]
         tables = {"keys": wide.select([*table.chosen, "bucket"]), "rest": wide.select([*rest, "bucket"])}
         return replace(
-            Release.unchanged(table), tables=tables, layout=Layout(dict.fromkeys(tables, ("bucket",)))
+            Release.unchanged(table), tables=tables, layout=ReleaseLayout(dict.fromkeys(tables, ("bucket",)))
         )
 
 

@@ -330,7 +330,7 @@ def _unquoted(parameter: str) -> str:
 # ---------------------------------------------------------------------------------------- reStructuredText
 
 
-#: What examples do not import, said where they stand (`sfumato.testing.described.example_names`).
+#: What examples do not import, said where they stand (`sfumato.testing.components.example_names`).
 _GIVEN = (
     "After ``import numpy as np``, ``import polars as pl``, ``import sfumato``, ``from sfumato import *``,\n"
     "``from sfumato.core.run import Run`` and ``from sfumato.core.evidence import Evidence``:\n\n"

@@ -32,7 +32,7 @@ def quoted(names: Iterable[object], between: str = ", ") -> str:
     return between.join(f"`{name}`" for name in names)
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """So many of something: 1 record, 2 records, 1,000 classes, no entries counted as 0 entries."""
     if count == 1:
         return f"1 {noun}"
@@ -89,7 +89,7 @@ class PlanError(SfumatoError, ValueError):
     @classmethod
     def gather(cls, what: str, faults: Sequence[str], *, hint: str = "") -> Self:
         """Build the error for ``faults`` found in ``what``."""
-        return cls(f"{what} has {counted(len(faults), 'fault')}", faults=faults, hint=hint)
+        return cls(f"{what} has {count_noun(len(faults), 'fault')}", faults=faults, hint=hint)
 
 
 class UnknownNameError(SfumatoError, LookupError):

@@ -30,20 +30,20 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step, below_k_note
 from sfumato.releasing.copies import worst_of
 from sfumato.releasing.load import as_table, inspect, read
-from sfumato.study.evaluate import Case, Make, evaluate
+from sfumato.study.evaluate import EvaluationCase, Make, evaluate
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
     from sfumato.releasing.decide import Decision
-    from sfumato.releasing.outcome import Outcome
+    from sfumato.releasing.outcome import PlanOutcome
     from sfumato.releasing.prepare import Prepared
-    from sfumato.report.released import Released
+    from sfumato.report.release_result import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
     from sfumato.tuning.feasibility import Obstacle
-    from sfumato.tuning.tuned import Tuned
-    from sfumato.tuning.watch import Shares
+    from sfumato.tuning.time_budget import Shares
+    from sfumato.tuning.tuning_result import TuningResult
 
 __all__ = [
     "Scores", "assess", "compare", "inspect", "make_release", "make_run", "protect", "read", "release",
@@ -71,9 +71,9 @@ def in_native(release: Release, native: Callable[[pl.DataFrame], Any] | None) ->
     )
 
 
-def _several(said: Any) -> tuple[Any, ...]:
+def _several(value: Any) -> tuple[Any, ...]:
     """Names, measures or requirements; a single one may be given as it is."""
-    return (said,) if isinstance(said, str | Measure | Requirement | Demand) else tuple(said)
+    return (value,) if isinstance(value, str | Measure | Requirement | Demand) else tuple(value)
 
 
 def make_run(seed: int | None, run: Run | None = None, resources: Mapping[str, Any] | None = None) -> Run:
@@ -153,7 +153,7 @@ def assess(
     the recipe.
     """
     from sfumato.releasing.prepare import Request, resolve
-    from sfumato.releasing.read_back import read_release
+    from sfumato.releasing.read_release import read_release
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
@@ -172,7 +172,7 @@ def assess(
     allow_sampling = not (chosen if exact is None else exact)
     chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
-    case = Case(table, scenarios[0], _like(table, resources), control, make)
+    case = EvaluationCase(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
     scores = {}
     intruders = by_knowledge(scenarios)
@@ -191,14 +191,14 @@ class Scores(dict[str, Score]):
     alone, the worst of its scores answers.
     """
 
-    def __missing__(self, said: str) -> Score:
-        measure = parse_measure(said)
+    def __missing__(self, word: str) -> Score:
+        measure = parse_measure(word)
         name = str(measure)
         if name in self.keys():  # `in self` would ask for other spellings again
             return self[name]
         several = [score for label, score in self.items() if label.endswith(f": {name}")]
         if not several:
-            raise KeyError(said)
+            raise KeyError(word)
         return worst_of(measure, several)
 
     def to_frame(self) -> pl.DataFrame:
@@ -209,13 +209,13 @@ class Scores(dict[str, Score]):
     def _repr_html_(self) -> str:
         return as_html((), self.to_frame())
 
-    def __contains__(self, said: object) -> bool:
-        return isinstance(said, str) and self.get(said) is not None
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
 
-    def get(self, said: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Any = None) -> Any:
         """The score of a measure, or the default where it was not asked for."""
         try:
-            return self[said]
+            return self[name]
         except (KeyError, SfumatoError):
             return default
 
@@ -311,7 +311,7 @@ def tune(
     before: Before | None = None,
     warn: Callable[[Sequence[Obstacle]], None] | None = None,
     known: Sequence[Recipe] = (),
-) -> Tuned:
+) -> TuningResult:
     """Find the recipe that meets all requirements and loses least, and say why.
 
     Recipes of several steps are searched, each step a method on a group of columns; the best are run again
@@ -326,13 +326,13 @@ def tune(
     """
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
-    from sfumato.releasing.postprocess import as_written
+    from sfumato.releasing.postprocess import postprocessor
     from sfumato.study.target import SEARCHED_BY, as_measure, demands_of
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.feasibility import feasible_first, obstacles_to
-    from sfumato.tuning.workbench import Budget
+    from sfumato.tuning.trial_runner import SearchBudget
 
     if plan is not None and plan.series is not None:
         raise PlanError(
@@ -342,10 +342,10 @@ def tune(
         )
     control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
-    kept = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
+    ledger_seed = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
     case, names = _case(data, columns, schema, scenario, resources, control=control)
     intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
-    run, used = make_run(kept, run, resources), None if profile is None else Profile.of(profile)
+    run, used = make_run(ledger_seed, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
     utilities = _several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
@@ -361,13 +361,13 @@ def tune(
             [as_measure(each) for each in utilities],
             run,
             scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
-            budget=Budget(trials, repeats, confirmations, workers, minutes),
+            budget=SearchBudget(trials, repeats, confirmations, workers, minutes),
             ledger=place,
             plan=replace(plan or Plan(), control=control),
             notes=used.notes(case.table.schema, names) if used else (),
             before=before,
             known=known,
-            finish=as_written,
+            finish=postprocessor,
         )
 
 
@@ -451,9 +451,9 @@ def make_release(
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.load import load_resources
-    from sfumato.report.released import Released
+    from sfumato.report.release_result import Released
     from sfumato.tuning.feasibility import feasible_first
-    from sfumato.tuning.watch import Shares
+    from sfumato.tuning.time_budget import Shares
 
     plan, profile = prepared.plan, prepared.profile
     require_secret_seed(plan, run, subject=subject, override=override)
@@ -470,7 +470,7 @@ def make_release(
     run = make_run(None, run, {**load_resources(plan), **(resources or {})})
     shares = Shares(minutes, time.monotonic() if since is None else since)
     with feasible_first(plan.demands, prepared.table, run, left_out=plan.left_out):
-        decision, how, tuned = _searched(
+        decision, how, tuned = _search_release(
             prepared, run, subject=subject, override=override, search=search or {}, shares=shares
         )
     assert decision.outcome is not None  # it was decided on what came of a plan
@@ -485,7 +485,7 @@ def _requires_nothing(profile: Profile | None) -> bool:
     return profile is not None and bool(profile.intruders) and not profile.thresholds
 
 
-def _searched(
+def _search_release(
     prepared: Prepared,
     run: Run,
     *,
@@ -493,26 +493,26 @@ def _searched(
     shares: Shares,
     override: str,
     search: Mapping[str, Any],
-) -> tuple[Decision, str, Tuned | None]:
+) -> tuple[Decision, str, TuningResult | None]:
     """The first way that may leave, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide
-    from sfumato.releasing.postprocess import as_written
+    from sfumato.releasing.postprocess import postprocessor
     from sfumato.study.target import SEARCHED_BY, as_measure
-    from sfumato.tuning.candidate import Judge
+    from sfumato.tuning.candidate import RecipeJudge
     from sfumato.tuning.derive_space import Scope
-    from sfumato.tuning.ways import WHAT_HELPS, Fallbacks, ways
+    from sfumato.tuning.fallbacks import WHAT_HELPS, Fallbacks, ways
 
     plan, table, profile = prepared.plan, prepared.table, prepared.profile
     assert table is not None
     assert profile is not None
-    searches: list[Tuned] = []
+    searches: list[TuningResult] = []
     utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
-    judge = Judge(plan.demands, tuple(as_measure(each) for each in utilities))
+    judge = RecipeJudge(plan.demands, tuple(as_measure(each) for each in utilities))
     scope = Scope(methods=tuple(search.get("methods", ())), without=tuple(search.get("without", ())))
-    fallbacks = Fallbacks(plan, table, run, as_written, judge, shares, scope)
+    fallbacks = Fallbacks(plan, table, run, postprocessor, judge, shares, scope)
 
-    def tuned(plan: Plan, known: Sequence[Recipe]) -> Tuned | None:
+    def tuned(plan: Plan, known: Sequence[Recipe]) -> TuningResult | None:
         left = shares.to_search(fallbacks.one_run)
         if known and not left:
             return None
@@ -529,7 +529,7 @@ def _searched(
         if decision.may_leave and not outcome.unmet:
             return decision, how, searches[-1] if searches else None
         missed += [
-            f"{how}; in the release itself {each.sentence}" for each in outcome.judgements if not each.met
+            f"{how}; in the release itself {each.sentence}" for each in outcome.judgements if not each.is_met
         ]
         blocked = blocked if outcome.unmet else decision
         if blocked is not None and shares.left <= 0:
@@ -543,7 +543,7 @@ def _searched(
     )
 
 
-def _native(outcome: Outcome, native: Any) -> Outcome:
+def _native(outcome: PlanOutcome, native: Any) -> PlanOutcome:
     """The outcome whose release gives its data in the type that the original came in."""
     part = outcome.parts[""]
     return replace(outcome, parts={"": replace(part, release=in_native(part.release, native))})
@@ -557,12 +557,12 @@ def _case(
     resources: Mapping[str, Any] | None,
     *,
     control: float,
-) -> tuple[Case, tuple[str, ...]]:
+) -> tuple[EvaluationCase, tuple[str, ...]]:
     """What is asked about, and the columns to protect: an intruder who is not described knows these."""
     table, _ = as_table(data, schema=schema)
     names = _several(columns)
     first = scenario if isinstance(scenario, Scenario) else next(iter(scenario or ()), None)
-    return Case(table, first or Scenario(columns=names), _like(table, resources), control), names
+    return EvaluationCase(table, first or Scenario(columns=names), _like(table, resources), control), names
 
 
 def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -570,8 +570,10 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
     from sfumato.io import conform
 
     made = {}
-    for name, said in (resources or {}).items():
-        each = as_table(said)[0] if name == CONTROL else said  # a file or frame will do, as for the data
+    for name, resource in (resources or {}).items():
+        each = (
+            as_table(resource)[0] if name == CONTROL else resource
+        )  # a file or frame will do, as for the data
         if isinstance(each, Table) and not each.nodes:
             schema = like_schema(each.schema, table.schema)
             made[name] = each if schema == each.schema else conform(each.frame, schema)

@@ -14,9 +14,9 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.parts import About
 from sfumato.report import write_report
-from sfumato.report.filing import evidence_of
+from sfumato.report.evidence_file import evidence_of
 from sfumato.report.page import page_of_evidence, render
-from sfumato.report.released import Released
+from sfumato.report.release_result import Released
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here")

@@ -17,7 +17,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
 from sfumato.io import read_contents, write
-from sfumato.io.formats import Reading
+from sfumato.io.formats import FileDialect
 from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
@@ -27,9 +27,9 @@ from sfumato.releasing.prepare import Request, prepare_release
 N = 60
 ROLES = {"birth_date": Role.KEY, "town": Role.KEY, "sex": Role.KEY, "income": Role.SENSITIVE}
 DIALECTS = {
-    "semicolon": (".csv", Reading(delimiter=";", decimal=",", encoding="cp1252")),
-    "comma": (".csv", Reading(decimal=",")),
-    "tab": (".tsv", Reading(delimiter="\t")),
+    "semicolon": (".csv", FileDialect(delimiter=";", decimal=",", encoding="cp1252")),
+    "comma": (".csv", FileDialect(decimal=",")),
+    "tab": (".tsv", FileDialect(delimiter="\t")),
     "xlsx": (".xlsx", None),
     "parquet": (".parquet", None),
     "sav": (".sav", None),
@@ -219,7 +219,7 @@ def test_plans_that_verbs_write_keep_how_to_read(run, twins):
     )
     assert code == 0, err
     plan = Plan.read(Path("people-release/private/plan.toml"))
-    assert plan.data.said == {name: value for name, value in said.items() if name != "path"}
+    assert plan.data.reading_options == {name: value for name, value in said.items() if name != "path"}
     first = Path("people-release/release.csv").read_bytes().decode("iso-8859-2").splitlines()[0]
     assert sorted(first.split("#")) == ["age", "pay", "sex", "town"]
     code, _, err = run("risk", "people.csv", "people-release/release.csv", "-m", "k", *SAID)

@@ -150,6 +150,6 @@ def test_nothing_is_asked_where_nothing_stands_in_the_way(on_terminal):
 def test_what_is_left_out(monkeypatch, typed, final, left_out):
     best = 1.0 if final else None
     found = [Obstacle("l >= 2", (name,), (1,), 9, best, is_final=final, classes=1) for name in "ab"]
-    monkeypatch.setattr(_questions, "_typed", lambda _question: typed)
+    monkeypatch.setattr(_questions, "_prompt_text", lambda _question: typed)
     assert _questions.ask_obstacles(found) == left_out
     assert _questions.ask_obstacles([replace(each, columns=(), values=()) for each in found]) == ()

@@ -41,7 +41,7 @@ from sfumato.recipes import parts as plan_parts
 from sfumato.recipes import plan as plans
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
-from sfumato.testing.described import example_names
+from sfumato.testing.components import example_names
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -287,7 +287,7 @@ def test_plan_reference_has_every_key():
     page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
-        "Parts": {item.name for item in dataclasses.fields(plans._Parts)},
+        "Parts": {item.name for item in dataclasses.fields(plans._PlanParts)},
         "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plan_parts.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},

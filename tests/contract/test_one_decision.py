@@ -18,7 +18,7 @@ from sfumato.cli import _exit_code
 from sfumato.core.run import Run
 from sfumato.errors import RequirementError, UnknownNameError
 from sfumato.methods.mondrian import Mondrian
-from sfumato.recipes.demand import labelled
+from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
@@ -27,8 +27,8 @@ from sfumato.releasing import destination, folder
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.postprocess import as_written
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.releasing.postprocess import postprocessor
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 PLAN = """
 requirements = [{requirements}]
@@ -260,7 +260,7 @@ def test_a_plan_without_steps_that_asks_nothing_takes_the_usual_profile(people, 
 
 
 def test_a_profile_of_ones_own_whose_levels_ask_nothing_judges_nothing(people, capfd):
-    text = Profile.named("public").text
+    text = Profile.load("public").text
     Path("my.toml").write_text(re.sub(r'require = "[^"]*"', 'require = "k >= 1"', text))
     path = plan(requirements="", step=SWAPPED)
     code, _, err = verb(capfd, "release", path, "--for", "my.toml", "--out", "rel")
@@ -394,16 +394,16 @@ def test_a_search_judges_what_the_release_is(people, capfd):
     released = sfumato.release(
         frame, roles=roles, minutes=0.5, seed=LARGE + 1, methods=("mondrian", "rank-swapping"), trials=4
     )
-    assert released.outcome.met
+    assert released.outcome.is_met
     tuned = released.tuned
     assert tuned is not None
     part = released.outcome.parts[""]
-    case = Case(part.original, after=as_written(part.plan.output))
+    case = EvaluationCase(part.original, after=postprocessor(part.plan.output))
     recipe = Recipe((Step(Mondrian(k=4), ("age", "town")),))
     plan = replace(part.plan, recipe=recipe)
     searched = evaluate(recipe, case, plan.demands, Run(seed=LARGE + 1)).scores
     judged = carry_out(plan, Run(seed=LARGE + 1), table=part.original).judgements
-    labels = dict(labelled(plan.demands))
+    labels = dict(label_demands(plan.demands))
     assert len(labels) == len(judged)
     for label, each in zip(labels, judged, strict=True):
         assert searched[label].value == pytest.approx(each.score.value, nan_ok=True)
@@ -432,7 +432,7 @@ def test_who_accepts_a_proposal_has_not_declared_it(people, capfd, monkeypatch):
     monkeypatch.setattr(release, "on_terminal", lambda: True)
     answers = iter(["", "other"] + [""] * 9)
     monkeypatch.setattr(asking.click, "prompt", lambda *args, **more: next(answers))
-    monkeypatch.setattr(asking, "SURE", 2.0)  # everything is asked about
+    monkeypatch.setattr(asking, "MIN_PROPOSAL_CONFIDENCE", 2.0)  # everything is asked about
     people.drop("mail").write_csv("people.csv")
     code, out, err = verb(capfd, "release", "people.csv", "--minutes", 0.05, "--out", "rel", "-m", "mondrian")
     assert code == 0, out + err

@@ -28,7 +28,7 @@ from sfumato.methods._recoding import judges as recoding_judges
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
-from sfumato.report.released import Released
+from sfumato.report.release_result import Released
 from sfumato.testing import MEASURE_CHECKS, METHOD_CHECKS
 
 DEVELOPING = Path(__file__).resolve().parents[2] / "docs" / "developing"
@@ -147,7 +147,7 @@ def test_the_search_of_recodings_judges_the_model_by_classes(monkeypatch, suppre
         raise AssertionError("a release was built for a node")
 
     monkeypatch.setattr(recoding_judges.ByReleases, "failing", must_not)
-    monkeypatch.setattr(recoding_judges.Part, "leftover", must_not)
+    monkeypatch.setattr(recoding_judges.RecodingProblem, "leftover", must_not)
     judges = []
 
     def judge_of(part, limit):

@@ -26,8 +26,8 @@ from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.carry_out import carry_out
-from sfumato.study.evaluate import Case
-from sfumato.tuning.candidate import Judge
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.tuning.candidate import RecipeJudge
 
 
 class Threes(Mdav):
@@ -62,7 +62,7 @@ def people(n=60, seed=3):
 
 SEED = 5
 TABLE = people()
-CASE = Case(TABLE, Scenario(records=0.5), {CONTROL: people(seed=4)})
+CASE = EvaluationCase(TABLE, Scenario(records=0.5), {CONTROL: people(seed=4)})
 RECIPE = Recipe.of(Threes())
 #: Settings that make a measure sample from so few records.
 SAMPLING = {"records": 30, "matched": 20, "draws": 2, "probes": 20}
@@ -117,7 +117,7 @@ def test_whoever_asks_gets_the_same_number(name, release, judgements):
     for judged in judgements if not measure.tells.why_not_required else ():
         assert judged[measure].to_dict() == score.to_dict()
     for place in ("search", "confirmation"):  # a candidate of `tune`, in both of its stages
-        result = Judge((), (measure,)).evaluate(RECIPE, CASE, Run(seed=SEED).at(place), replicates=3)
+        result = RecipeJudge((), (measure,)).evaluate(RECIPE, CASE, Run(seed=SEED).at(place), replicates=3)
         (reading,) = result.runs  # nothing in the recipe is left to chance, so once is enough
         (read,) = reading.utilities
         assert (str(read.value), read.status) == (str(score.value), score.status)

@@ -14,7 +14,7 @@ from seeds import LARGE
 from sfumato import io
 from sfumato.core import measure
 from sfumato.core.approaches import Approach
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
 from sfumato.recipes.plan import Plan
@@ -271,7 +271,10 @@ def test_where_nothing_is_related_the_approaches_change_no_score(tmp_path):
         part = decision.outcome.parts[""]
         for demand, judged in zip(part.plan.demands, decision.judgements, strict=True):
             evidence = Evidence(
-                part.original, part.release, demand.scenario, sampling=Sampling(ignore_person_links=True)
+                part.original,
+                part.release,
+                demand.scenario,
+                sampling=PersonSampling(ignore_person_links=True),
             )
             plain = demand.measure.score(evidence, Run(seed=LARGE + seed))
             mine = judged.score

@@ -154,7 +154,7 @@ def test_classes(table, policy):
             part = slice(*counts.starts[classes.of_record[i] : classes.of_record[i] + 2])
             expected = value_counts(table, group, name)
             assert sorted(counts.counts[part]) == sorted(expected.values())
-            assert counts.holes[classes.of_record[i]] == expected[None]
+            assert counts.missing_counts[classes.of_record[i]] == expected[None]
         assert sorted(counts.of_values[counts.of_values > 0]) == sorted(
             table_counts(table, policy, name).values()
         )

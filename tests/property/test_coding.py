@@ -12,7 +12,7 @@ from sfumato.core.method import ColumnView
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.outlyingness import Middle, scores, squares_at
+from sfumato.kernels.outlyingness import RobustCentre, scores, squares_at
 from sfumato.methods.coding import MultivariateTopCoding, TopBottomCoding
 
 # Few distinct values, so that ties are common; and floats of any size.
@@ -173,7 +173,7 @@ def test_no_record_is_left_outside(seed, shape, share, holes, replace):
     result = method.apply(table, Run(seed=1)).table.frame.to_numpy()
     np.testing.assert_array_equal(np.isnan(result), np.isnan(values))
 
-    middle = Middle.of(values)
+    middle = RobustCentre.of(values)
     before, sizes = middle.distances(values)
     score = scores(before, sizes)
     judged = int((sizes > 0).sum())
@@ -207,7 +207,7 @@ def test_scores_keep_the_order_and_can_be_taken_back(squares, size):
 def test_units_do_not_matter(seed, factor, offset):
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((40, 3))
-    one, _ = Middle.of(values).distances(values)
+    one, _ = RobustCentre.of(values).distances(values)
     other_unit = values * np.array([factor, 1.0, 1.0]) + np.array([offset, 0.0, 0.0])
-    other, _ = Middle.of(other_unit).distances(other_unit)
+    other, _ = RobustCentre.of(other_unit).distances(other_unit)
     np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

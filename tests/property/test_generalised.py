@@ -182,7 +182,7 @@ def test_intervals_cover_and_span_as_brute_force_says(dtype, data):
     numbers, cover = told(column, values, kind)
     assert held(numbers, cover, values.is_null().to_numpy()).tolist() == covers(column, values).tolist()
     own = replace(cover, domain=extent(cover.lows, cover.highs))
-    np.testing.assert_allclose(own.spread(), width(column), atol=1e-12)
+    np.testing.assert_allclose(own.share_of_domain(), width(column), atol=1e-12)
     runs = cover.boxes()
     low, high = runs.ends[:, runs.starts]
     open_ = np.isneginf(low) & np.isposinf(high)
@@ -198,12 +198,12 @@ def test_nodes_cover_and_span_as_brute_force_says(drawn, data):
     numbers, cover = told(column, values, Kind.NOMINAL, nodes)
     expected = covers(column, values, nodes=nodes)
     assert held(numbers, cover, values.is_null().to_numpy()).tolist() == expected.tolist()
-    np.testing.assert_allclose(cover.spread(), width(column, nodes=nodes))
+    np.testing.assert_allclose(cover.share_of_domain(), width(column, nodes=nodes))
     # The runs of a cell hold what the cell holds, each value once; a cell that says nothing is open.
     cells, places = cover.boxes().laid_out(np.arange(len(column)))
     low, high = cover.boxes().ends[:, places]
     inside = np.bincount(cells, (low <= numbers[cells]) & (numbers[cells] <= high), minlength=len(column))
-    there = ~cover.silent
+    there = ~cover.uninformative
     np.testing.assert_array_equal(inside[there], expected[there])
     assert np.isinf(low[np.isin(cells, np.flatnonzero(~there))]).all()
 
@@ -214,13 +214,13 @@ def test_nodes_cover_and_span_as_brute_force_says(drawn, data):
 def test_the_middle_lies_within_and_the_share_within_one(dtype, data):
     column = data.draw(interval_columns(dtype, NUMBERS[dtype]))
     cover = Cover.of(Table(pl.DataFrame({"x": column}), Schema((Column("x", Kind.CONTINUOUS),))), "x")
-    closed, whole = cover.closed(wildcards="silent"), cover.closed()
-    assert np.isnan(closed.middles).tolist() == cover.silent.tolist()
+    closed, whole = cover.close_ends(wildcards="silent"), cover.close_ends()
+    assert np.isnan(closed.middles).tolist() == cover.uninformative.tolist()
     for each in (closed, whole):
         there = ~np.isnan(each.lows)
         assert (np.isfinite(each.lows) & np.isfinite(each.highs))[there].all()
         assert ((each.lows <= each.middles) & (each.middles <= each.highs))[there].all()
-    shares = cover.spread()
+    shares = cover.share_of_domain()
     assert np.isnan(shares).tolist() == column.is_null().to_list()
     assert ((shares[~cover.missing] >= 0) & (shares[~cover.missing] <= 1)).all()
 
@@ -234,5 +234,5 @@ def test_exact_values_span_nothing_and_are_their_own_middle(values):
     for column in (exact_intervals(original), original):
         numbers, cover = told(column, original, Kind.CONTINUOUS)
         np.testing.assert_array_equal(cover.middles, numbers)
-        assert (cover.spread()[~cover.missing] == 0).all()
+        assert (cover.share_of_domain()[~cover.missing] == 0).all()
         assert cover.holds(numbers).tolist() == original.is_not_null().to_list()

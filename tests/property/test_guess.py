@@ -15,7 +15,7 @@ from sfumato.data.guess.columns import guess, guess_related, guess_schema
 from sfumato.data.guess.contacts import contacts_in
 from sfumato.data.guess.identifiers import NUMBERINGS, recognise
 from sfumato.data.guess.overview import survey
-from sfumato.data.relations.related import determination
+from sfumato.data.relations.associations import determination
 
 CHECK = examples(150)
 

@@ -10,7 +10,7 @@ from sfumato.core.approaches import kept_views
 from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.relations.kept import kept_relations
+from sfumato.data.relations.invariants import kept_relations
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.exact_match import ExactMatch

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from sfumato.kernels.trees.boxes import centred, plant, search, shift, take_out
+from sfumato.kernels.trees.boxes import centre_and_scale, plant, search, shift, take_out
 
 
 def searched(tree, query, sign, count):
@@ -61,7 +61,7 @@ def test_search_equals_looking_at_every_record(n, n_columns, count, tied, seed):
 @given(n=st.integers(1, 50), offset=st.sampled_from([0.0, 1e8, -3e11]), seed=st.integers(0, 2**32))
 def test_centring_keeps_differences_of_whole_numbers(n, offset, seed):
     points = np.random.default_rng(seed).integers(-9, 10, (n, 3)) + offset
-    places = centred(points)
+    places = centre_and_scale(points)
     unit = 2.0 ** int(np.frexp(np.abs(points).max())[1])
     np.testing.assert_array_equal((places[:, None] - places[None]) * unit, points[:, None] - points[None])
     assert np.abs(places).max() < 2.0  # both the point and the median lie within 1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sfumato.kernels.moments import Moments, inverse_root, means_of, symmetric_root
+from sfumato.kernels.moments import PairwiseMoments, inverse_root, means_of, symmetric_root
 
 tables = st.tuples(st.integers(1, 30), st.integers(1, 4)).flatmap(
     lambda shape: hnp.arrays(np.float64, shape, elements=st.one_of(st.just(np.nan), st.floats(-100, 100)))
@@ -21,8 +21,8 @@ def test_blocks_merge_to_the_whole(values, cut, offset):
     np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-14, atol=1e-13)
 
     one, two = (
-        Moments.of(values, whole.mean),
-        Moments.of(above, whole.mean).merge(Moments.of(below, whole.mean)),
+        PairwiseMoments.of(values, whole.mean),
+        PairwiseMoments.of(above, whole.mean).merge(PairwiseMoments.of(below, whole.mean)),
     )
     np.testing.assert_array_equal(one.counts, two.counts)
     np.testing.assert_allclose(two.covariance(), one.covariance(), rtol=1e-9, atol=1e-8)
@@ -31,7 +31,7 @@ def test_blocks_merge_to_the_whole(values, cut, offset):
 
 @given(values=tables, ddof=st.sampled_from([0, 1]))
 def test_pairs_agree_with_numpy(values, ddof):
-    covariance = Moments.of(values, means_of(values).mean).covariance(ddof=ddof)
+    covariance = PairwiseMoments.of(values, means_of(values).mean).covariance(ddof=ddof)
     for j in range(values.shape[1]):
         for k in range(values.shape[1]):
             both = values[~np.isnan(values[:, j] + values[:, k])][:, [j, k]]

@@ -63,9 +63,9 @@ def test_no_swap_lowers_the_loss(points, k, seed):
 def test_the_loss_never_rises_along_sweeps(points, k, seed):
     if len(points) < 2 * k:
         return
-    points = kernel.centred(points)
+    points = kernel.centre_and_scale(points)
     order = np.random.default_rng(seed).permutation(len(points))
-    progress = kernel._Progress(len(points), None)
+    progress = kernel._RelocationProgress(len(points), None)
     groups = np.full(len(points), -1)
     groups[order[: len(points) // k]] = np.arange(len(points) // k)
     before = np.inf

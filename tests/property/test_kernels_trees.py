@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.kernels import box_distances, linking
 from sfumato.kernels.linking import Window, count_inside
-from sfumato.kernels.pace import Allowance
+from sfumato.kernels.threads import CompileAllowance
 from sfumato.kernels.trees.covering import first_covering
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**32)
 def _kernels_only():
     """Small work goes by the kernels too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Allowance, "granted", False)
+        patch.setattr(CompileAllowance, "granted", False)
         yield
 
 
@@ -67,7 +67,7 @@ def test_rivals_are_those_of_all_pairs(metric, seed, cap):
     rng = np.random.default_rng(seed)
     points, others, n_codes, window = two_tables(rng)
     groups, other_groups = rng.integers(-1, 30, len(points)), rng.integers(-1, 30, len(others))
-    found = linking.rivals(
+    found = linking.closer_counts(
         points, others, groups, other_groups, metric=metric, n_codes=n_codes, window=window, cap=cap
     )
     keys, inside = keys_of_all(points, others, metric, n_codes), inside_of_all(window)
@@ -161,7 +161,7 @@ def mixed_boxes(rng, *, euclidean):
     box_distances.mark(bits, box, point, point)
     losses = np.sort(rng.integers(0, 4, g)) * 2**36
     ends = np.array([[0.0] * 4, [3.0] * 4])
-    shown = box_distances.Shown(
+    shown = box_distances.ReleasedCombinations(
         lows, highs, ends, steps, labels, near, far, bits, exact, 4, losses, rng.integers(1, 4, g), euclidean
     )
     keys = []
@@ -172,7 +172,7 @@ def mixed_boxes(rng, *, euclidean):
         for c in range(4):
             key += _gaps(numbers[:, c, None], lows[:, c], highs[:, c], steps[c], is_far=is_far) ** power
         keys.append(key)
-    return box_distances.Points(numbers, codes, places), shown, *keys
+    return box_distances.QueryPoints(numbers, codes, places), shown, *keys
 
 
 def _gaps(x, low, high, is_step, *, is_far):
@@ -198,8 +198,8 @@ def test_rivals_among_boxes_are_those_of_all_pairs(seed, euclidean):
     is_own = rng.random((n, g)) < rng.choice([0.0, 2.0 / g, 0.1])
     counts = rng.integers(1, 3, is_own.sum())
     ends = np.cumsum(is_own.sum(axis=1))
-    own = box_distances.Own(ends - is_own.sum(axis=1), ends, np.nonzero(is_own)[1], counts)
-    distances, its, tied, nearer = box_distances.rivals(points, own, shown)
+    own = box_distances.OwnBoxes(ends - is_own.sum(axis=1), ends, np.nonzero(is_own)[1], counts)
+    distances, its, tied, nearer = box_distances.closer_counts(points, own, shown)
     for i in range(n):
         mine = own.boxes[own.starts[i] : own.ends[i]]
         if not len(mine):

@@ -172,7 +172,7 @@ def test_a_value_that_has_changed_could_have_been_any_of_its_signature(seed, m, 
     def fresh(value):
         values = np.array([value, *range(n_values), *range(n_values)])
         division = Division(m, values, n_values, np.random.default_rng(seed))
-        members = division.signed({0: [old]})
+        members = division.assign_signatures({0: [old]})
         return next(each for each, own in members.items() if 0 in own.get(value, ()))
 
     found = {value: fresh(value) for value in range(m, n_values)}
@@ -187,7 +187,7 @@ def test_who_comes_alone_could_have_any_value_of_the_signature():
     """With one person, counterfeits are by lot: over many lots each pair of others is met."""
     met = set()
     for seed in range(200):
-        (signature,) = Division(3, np.array([4]), 5, np.random.default_rng(seed)).signed({})
+        (signature,) = Division(3, np.array([4]), 5, np.random.default_rng(seed)).assign_signatures({})
         met.add(signature)
     assert met == {(0, 1, 4), (0, 2, 4), (0, 3, 4), (1, 2, 4), (1, 3, 4), (2, 3, 4)}
 
@@ -200,12 +200,12 @@ def guessed_right(m, n_values, n_new, seed):
     rng = np.random.default_rng(seed)
     chances = np.arange(1, n_values + 1) ** -0.7
     old, new = (rng.choice(n_values, n, p=chances / chances.sum()) for n in (300, n_new))
-    first = Division(m, old, n_values, np.random.default_rng([seed, 1])).signed({})
+    first = Division(m, old, n_values, np.random.default_rng([seed, 1])).assign_signatures({})
     before = {row: [each] for each, own in first.items() for rows in own.values() for row in rows if row >= 0}
     often = np.bincount(old, minlength=n_values)
     right = people = 0
     division = Division(m, np.append(old, new), n_values, np.random.default_rng([seed, 2]))
-    for signature, own in division.signed(before).items():
+    for signature, own in division.assign_signatures(before).items():
         assert len({len(rows) for rows in own.values()}) == 1
         guess = max(signature, key=lambda value: often[value])
         real = {value: [row for row in rows if row >= 0] for value, rows in own.items()}
@@ -237,7 +237,7 @@ def test_a_value_that_nobody_else_has_is_not_put_among_counterfeits():
 @pytest.mark.parametrize("changed", [{0: "gout"}, {0: "gout", 6: "gout"}])
 def test_the_measure_sees_a_value_that_nobody_else_has_among_counterfeits(monkeypatch, changed):
     people = {who: ILLS[who % 6] for who in range(12)}
-    monkeypatch.setattr(MInvariantBuckets, "_require_known", lambda *_: None)
+    monkeypatch.setattr(MInvariantBuckets, "_require_known_values", lambda *_: None)
     (first, before), (last, table) = published([people, people | changed], 2)
     series = {"series": Waves.of([Evidence(before, first)])}
     score = IntersectionRisk().score(Evidence(table, last, resources=series), Run(seed=1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
-from sfumato.core.release import Release, reordered
+from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -111,7 +111,7 @@ def test_a_number_within_bounds_or_a_reason(measure, evidence):
 def test_neither_the_order_of_records_nor_of_columns_counts(measure, evidence, seed):
     rng = np.random.default_rng(seed)
     release = Release.of(evidence.protected, source_rows=evidence.source_rows)
-    turned = reordered(release, rng.permutation(len(evidence.protected)))
+    turned = reorder(release, rng.permutation(len(evidence.protected)))
     names = list(rng.permutation(SCHEMA.names))
     other = Evidence(
         evidence.original.select(names),

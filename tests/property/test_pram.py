@@ -15,7 +15,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.front import protect
-from sfumato.methods._transitions import even, invariant, only
+from sfumato.methods._transitions import even, invariant, restrict_transitions
 from sfumato.methods.pram import Pram, corrected_counts
 
 
@@ -29,7 +29,7 @@ def chains(draw):
     if draw(st.booleans()):
         return counts, allowed, even(allowed, retain), retain
     shares = draw(hnp.arrays(np.float64, (size, size), elements=st.floats(0.001, 1)))
-    matrix = only(allowed, shares / shares.sum(axis=1, keepdims=True))
+    matrix = restrict_transitions(allowed, shares / shares.sum(axis=1, keepdims=True))
     return counts, allowed, matrix, float(matrix.diagonal().min())
 
 

@@ -16,7 +16,7 @@ from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.load import load_resources
-from sfumato.releasing.read_back import read_release
+from sfumato.releasing.read_release import read_release
 
 ORDER = ["low", "mid", "high", "top"]
 MEASURES = (
@@ -111,4 +111,4 @@ def test_values_of_a_hierarchy_that_nobody_has_count_for_both(tmp_path):
     for release in (part.release, again):
         assert release.table.nodes["place"].leaves.sort().to_list() == [*"abcdef"]
         _, cover = cover_of(part.original, release.table, "place")
-        np.testing.assert_allclose(cover.spread(), 1 / 5)
+        np.testing.assert_allclose(cover.share_of_domain(), 1 / 5)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.measure import Status
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
@@ -82,7 +82,7 @@ def test_uniques_and_values_as_counts_of_rows_tell(case):
     release = Release.of(released, source_rows=np.array(sources) if isinstance(sources, list) else None)
     if sources == "synthetic":
         release = replace(release, origin=Origin.synthetic())
-    evidence = Evidence(original, release, sampling=Sampling(ignore_person_links=True))
+    evidence = Evidence(original, release, sampling=PersonSampling(ignore_person_links=True))
     repeated, told, asked = hit_persons(rows, who, shown)
     for name, hit, those in (("replicated-uniques", repeated, {*who}), ("disco", told, asked)):
         score = parse_measure(name).score(evidence, Run(seed=1))

@@ -54,7 +54,7 @@ def test_public_mosaics_hold_no_small_cell_and_nothing_certain(given_tables):
         for key, shares in entry["shares"].items():
             cells = counted(named[key], entry)
             assert ((cells == 0) | (cells >= PUBLIC.floor)).all()
-            rounded = PUBLIC.rounded(cells)
+            rounded = PUBLIC.round_counts(cells)
             np.testing.assert_allclose(shares, rounded / rounded.sum(), atol=5.1e-5)
         original = counted(given_tables[0], entry)
         for axis in (0, 1):
@@ -86,6 +86,6 @@ def test_public_class_sizes_hold_no_small_group(given_tables):
         )
         assert counts.sum() == len(named[key])
         assert ((counts == 0) | (counts >= PUBLIC.floor)).all()
-        rounded = PUBLIC.rounded(counts)
+        rounded = PUBLIC.round_counts(counts)
         np.testing.assert_allclose(shares, rounded / rounded.sum(), atol=5.1e-5)
     assert bool(found["shares"]) is ("note" not in found)

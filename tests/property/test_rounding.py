@@ -11,7 +11,7 @@ from sfumato.core.method import ColumnView
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.rounding import Between, turns
+from sfumato.kernels.rounding import RoundingCell, turns
 from sfumato.methods.rounding import MultivariateRounding, Rounding
 
 BASES = st.sampled_from(
@@ -105,7 +105,7 @@ def test_turns_of_any_run_of_neighbours_are_the_sum_of_their_shares(share, seed)
 
 @given(values=st.lists(st.floats(-1e12, 1e12), min_size=1, max_size=20), base=BASES)
 def test_what_is_between_adds_up(values, base):
-    between = Between.of(np.array(values), float(base))
+    between = RoundingCell.of(np.array(values), float(base))
     assert ((between.share >= 0) & (between.share < 1)).all()
     assert (between.lower == np.rint(between.lower)).all()
     back = (between.lower + between.share) * float(base)

@@ -11,7 +11,7 @@ from sfumato.core.randomness import ByPerson, Series, series_secret
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import PlanError, RefusedError
 from sfumato.methods import CorrelatedNoise, DateShifting, LognormalNoise, UncorrelatedNoise, UniformNoise
 from sfumato.recipes.recipe import Recipe, Step
@@ -83,7 +83,10 @@ def test_noise_stays_with_the_person(method, waves):
     one = recipe.apply(first, Run(randomness=ByPerson(1, series=series_after(recipe=recipe))))
     two = recipe.apply(
         second,
-        Run(randomness=ByPerson(2, series=series_after(one, recipe=recipe)), engine=Memory(block_records=3)),
+        Run(
+            randomness=ByPerson(2, series=series_after(one, recipe=recipe)),
+            engine=MemoryEngine(block_records=3),
+        ),
     )
     before, after = noise_of(one, first), noise_of(two, second)
     stayed = whose_values_stay(first, second)

@@ -325,11 +325,11 @@ def test_ranges_of_all_releases_are_cut_to_what_they_share():
 
     first = shown([20.0, 20.0, 40.0], [29.0, 39.0, 49.0])
     last = shown([20.0, 30.0, 30.0], [49.0, 49.0, 49.0])
-    from sfumato.risk.averaging import averaged
+    from sfumato.risk.averaging import average_releases
 
     waves = Waves.of([first])
     last = replace(last, resources={"series": waves})
-    made = averaged(waves.now(last), waves.earlier, ["age"]).frame["age"]
+    made = average_releases(waves.now(last), waves.earlier, ["age"]).frame["age"]
     assert made.struct.field("lo").to_list() == [20.0, 30.0, 40.0]
     assert made.struct.field("hi").to_list() == [29.0, 39.0, 49.0]
     assert AveragingRisk().score(last, RUN).value == 1

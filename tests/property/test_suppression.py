@@ -16,8 +16,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.methods import _key_cells as key_cells
-from sfumato.methods import _leaning as leaning
-from sfumato.methods._key_cells import Asked, KeyCells
+from sfumato.methods import _wildcard_matching as leaning
+from sfumato.methods._key_cells import ClassSizeRule, KeyCells
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.recipes.recipe import Recipe, Step
 
@@ -259,9 +259,9 @@ def test_no_division_into_classes_costs_less_than_fitting_originals(rows, k):
     if len(rows) < k:
         return
     cells = KeyCells.of(table_from(rows), NAMES[: len(rows[0])], PerColumn(1.0))
-    asked = Asked(cells.everything, k)
+    asked = ClassSizeRule(cells.everything, k)
     lost = [
-        int(cells.suppressed(kept).sum())
+        int(cells.suppressed_cells(kept).sum())
         for kept in (
             key_cells.cover_originals(cells, [asked], Run(seed=1), ""),
             key_cells.form_classes(cells, asked, Run(seed=1), ""),
@@ -279,9 +279,9 @@ def test_counting_by_pattern(rows, pattern):
     cells = KeyCells.of(table_from(rows), NAMES[: len(rows[0])], PerColumn(1.0))
     kept = pattern & cells.everything
     everyone = np.arange(len(rows), dtype=np.int64)
-    hosts = everyone[(cells.records.holes & kept) == 0]
+    hosts = everyone[(cells.records.missing_keys & kept) == 0]
     shown = [tuple(row[j] for j in range(len(row)) if kept >> j & 1) for row in rows]
-    counts = kernels.suppression.count_alike(cells.records, everyone, hosts, kept)
+    counts = kernels.suppression.count_matching(cells.records, everyone, hosts, kept)
     assert counts.tolist() == [shown.count(shown[i]) for i in hosts]
 
 

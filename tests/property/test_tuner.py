@@ -18,9 +18,17 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import Candidate, Judge, Reading, Result, Shortfall, in_order, on_front
+from sfumato.tuning.candidate import (
+    Candidate,
+    RecipeJudge,
+    RecipeResult,
+    RunScores,
+    Shortfall,
+    in_order,
+    on_front,
+)
 from sfumato.tuning.derive_space import Scope, derive
-from sfumato.tuning.search_space import Axis
+from sfumato.tuning.search_space import ParameterAxis
 
 
 def mixed():
@@ -89,7 +97,7 @@ def test_chosen_points_and_their_neighbours_are_recipes(seed):
     for stride in (0.3, 0.01):
         near = SPACE.neighbour(point, rng, stride=stride)
         assert_inside(near)
-    assert_inside(SPACE.divided(point, rng))
+    assert_inside(SPACE.split_step(point, rng))
     for each in (*SPACE.nudges(point), *SPACE.along(point, seed, (-0.3, 0.01, 2.0))):
         assert SPACE.structure(each) == SPACE.structure(point)
         assert_inside(each)
@@ -110,9 +118,9 @@ def test_the_same_chance_gives_the_same_neighbour(seed):
     st.booleans(), st.booleans(), st.floats(-2, 2, allow_nan=False), st.integers(1, 40), st.integers(0, 400)
 )
 def test_moving_on_an_axis_stays_on_it_and_goes_the_right_way(log, whole, share, low, width):
-    axis = Axis("p", low, low + width, log=log, whole=whole)
+    axis = ParameterAxis("p", low, low + width, log=log, whole=whole)
     start = low + width // 2
-    moved = axis.moved(start, share)
+    moved = axis.shift_choice(start, share)
     assert axis.low <= moved <= axis.high
     assert (moved - start) * share >= -1e-9 * abs(start)
     assert isinstance(moved, int) or not whole
@@ -128,7 +136,7 @@ def candidates(draw):
         recipe = Recipe((Step(registry.method("mdav")(k=2 + number), ("a",)),))
         losses = draw(st.none() | st.tuples(numbers, numbers))
         short = tuple(draw(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 2.0]), min_size=2, max_size=2)))
-        runs = Result((Reading((), ()),)) if draw(st.booleans()) else Result(refused="no")
+        runs = RecipeResult((RunScores((), ()),)) if draw(st.booleans()) else RecipeResult(refused="no")
         pruned = draw(st.booleans()) and draw(st.booleans())
         made.append(Candidate(recipe, "search", runs, losses, short, pruned=pruned))
     return made
@@ -176,9 +184,9 @@ scores = st.builds(
 
 @given(st.lists(st.tuples(scores, scores), min_size=1, max_size=3), st.text(max_size=4))
 def test_a_result_survives_the_ledger(runs, refused):
-    result = Result(tuple(Reading((first,), (second,)) for first, second in runs), refused)
+    result = RecipeResult(tuple(RunScores((first,), (second,)) for first, second in runs), refused)
     text = json.dumps(result.to_dict(), allow_nan=False)
-    again = Result.from_dict(json.loads(text))
+    again = RecipeResult.from_dict(json.loads(text))
     assert repr(again) == repr(result)
     assert json.dumps(again.to_dict()) == text
 
@@ -191,19 +199,19 @@ def test_a_result_survives_the_ledger(runs, refused):
 )
 def test_a_shortfall_is_above_nought_exactly_where_a_demand_is_missed(sign, level, runs, unprotected):
     demand = Demand(Requirement(parse_measure("dbrl"), sign, level), Scenario())
-    raw = Result((Reading((unprotected,), ()),))
-    result = Result(tuple(Reading((score,), ()) for score in runs))
+    raw = RecipeResult((RunScores((unprotected,), ()),))
+    result = RecipeResult(tuple(RunScores((score,), ()) for score in runs))
     (short,) = Shortfall([demand], raw)(result)
     assert (short <= 0) == all(demand.requirement.met_by(score) for score in runs)
     assert not math.isnan(short)
-    assert bool(Judge((demand,), ()).missed(result)) == (short > 0)
+    assert bool(RecipeJudge((demand,), ()).missed_demands(result)) == (short > 0)
 
 
 def test_unprotected_data_fall_short_by_one():
     demand = Demand(Requirement.parse("dbrl <= 0.05"), Scenario())
-    raw = Result((Reading((Score(0.85),), ()),))
+    raw = RecipeResult((RunScores((Score(0.85),), ()),))
     shortfall = Shortfall([demand], raw)
     assert shortfall(raw) == pytest.approx((1.0,))
-    assert shortfall(Result((Reading((Score(0.45),), ()),))) == pytest.approx((0.5,))
-    assert shortfall(Result((Reading((Score(0.05),), ()),))) == (0.0,)
-    assert shortfall(Result(refused="no")) == (2.0,)
+    assert shortfall(RecipeResult((RunScores((Score(0.45),), ()),))) == pytest.approx((0.5,))
+    assert shortfall(RecipeResult((RunScores((Score(0.05),), ()),))) == (0.0,)
+    assert shortfall(RecipeResult(refused="no")) == (2.0,)

@@ -17,7 +17,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.io.codebook import place_beside
+from sfumato.io.codebook import codebook_path
 from sfumato.methods.recoding import Recoding
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
@@ -25,7 +25,7 @@ from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.postprocess import postprocess
-from sfumato.releasing.read_back import read_release
+from sfumato.releasing.read_release import read_release
 
 K = 5
 COUNTRIES = ["Qland", "Qatan", "Quria", "Qenia", "Qisia", "Qosta"]  # each in one to four records
@@ -74,7 +74,7 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
     write_release(decide(outcome, subject="it"), Destination(plan))
     out = tmp_path / f"out.{ending}"
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    files = [path for path in (out, place_beside(out), tmp_path / "plan.toml") if path.exists()]
+    files = [path for path in (out, codebook_path(out), tmp_path / "plan.toml") if path.exists()]
     counts = Counter(people["nation"]) + Counter(people["icd"])
     rare = [value for value, count in counts.items() if count < K]
     assert len(rare) > 50
@@ -89,7 +89,7 @@ def test_no_file_names_a_value_that_few_have(people, tmp_path, step, ending):
         numbers, mine = cover_of(part.original, part.release.table, name)
         _, theirs = cover_of(part.original, again.table, name)
         assert theirs.holds(numbers[again.source_rows]).all()
-        np.testing.assert_allclose(theirs.spread(), mine.spread())
+        np.testing.assert_allclose(theirs.share_of_domain(), mine.share_of_domain())
 
 
 VALUES = st.one_of(

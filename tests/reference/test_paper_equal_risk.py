@@ -18,7 +18,7 @@ from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.ranks import RankLinkage
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import EvaluationCase, evaluate
 from sfumato.utility.transport import EarthMoversDistance
 
 #: method → (R reached, EMD reached, EMD published)
@@ -40,7 +40,8 @@ def scores(table, method, repeats):
     repeats = repeats if method.randomness.stochastic else 1
     measures = [RankLinkage(), EarthMoversDistance()]
     trials = [
-        evaluate(Recipe.of(method), Case(table), measures, Run(seed=7), replicate=r) for r in range(repeats)
+        evaluate(Recipe.of(method), EvaluationCase(table), measures, Run(seed=7), replicate=r)
+        for r in range(repeats)
     ]
     return [np.mean([trial.scores[str(m)].value for trial in trials]) for m in measures]
 
@@ -131,7 +132,7 @@ def test_figure_1_rises(make, grid, reference_data):
     for value in grid:
         method = make(value)
         trials = [
-            evaluate(Recipe.of(method), Case(table), [RankLinkage()], Run(seed=2), replicate=r)
+            evaluate(Recipe.of(method), EvaluationCase(table), [RankLinkage()], Run(seed=2), replicate=r)
             for r in range(5 if method.randomness.stochastic else 1)
         ]
         means.append(np.mean([trial.scores["rank-linkage"].value for trial in trials]))

@@ -17,15 +17,15 @@ import pytest
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.generalised.levels import KeyLevels, Lattice
+from sfumato.data.generalised.levels import GeneralisationLattice, KeyLevels
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets.reference import adult
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.methods._recoding.judges import Part, judge_of
-from sfumato.methods._recoding.losses import (
-    AverageClassSize,
-    Discernibility,
+from sfumato.methods._recoding.judges import RecodingProblem, judge_of
+from sfumato.methods._recoding.objectives import (
+    AverageClassSizeObjective,
+    DiscernibilityObjective,
     hierarchy_loss,
     measured_loss,
 )
@@ -111,9 +111,9 @@ def test_what_arx_suppresses_is_looked_at_too(people):
     table, run = people("occupation")
     method = GlobalRecoding(k=1, also="beta-likeness(kind=basic) <= 5", suppression=40)
     node = dict(zip(table.targets, [0, 2, 0, 0, 2, 0, 1, 0], strict=True))
-    guarantee = method.asked(table)
+    guarantee = method.guarantee_for(table)
     keys = [KeyLevels.of(table, name, run.resource(name)) for name in guarantee.keys]
-    part = Part(table, Lattice.of(keys, None), guarantee, run)
+    part = RecodingProblem(table, GeneralisationLattice.of(keys, None), guarantee, run)
     judge = judge_of(part, limit=len(table))
     there = RollUp(part.lattice, judge.base_counts, ()).at([node[name] for name in guarantee.keys])
     failing, _ = judge.failing(there, len(table))
@@ -178,7 +178,7 @@ PRECISIONS = {
 def test_losses_of_nodes(people):
     table, run = people("occupation")
     keys = [KeyLevels.of(table, name, run.resource(name)) for name in table.targets]
-    lattice = Lattice.of(keys, None)
+    lattice = GeneralisationLattice.of(keys, None)
     roll_up = RollUp(lattice, {}, ())
     flat, n = np.zeros(lattice.starts.shape), len(table)
 
@@ -191,9 +191,9 @@ def test_losses_of_nodes(people):
         found = np.sort(loss.losses(*at(node)))[::-1]
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1.01e-10)
     for node, size in CLASS_SIZES.items():
-        assert AverageClassSize(flat, n).score(*at(node)) == pytest.approx(size, rel=1e-14)
+        assert AverageClassSizeObjective(flat, n).score(*at(node)) == pytest.approx(size, rel=1e-14)
     for node, pairs in PAIRS.items():
-        assert Discernibility(flat, n).score(*at(node)) == pairs / n**2
+        assert DiscernibilityObjective(flat, n).score(*at(node)) == pairs / n**2
     precision = measured_loss(lattice, table, "precision-loss", run)
     for node, wanted in PRECISIONS.items():
         assert precision.score(*at(node)) == pytest.approx(wanted, rel=1e-12)

@@ -10,8 +10,8 @@ from sfumato import datasets, tune
 from sfumato.core.run import Run
 from sfumato.data.schema import Role
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import Case
-from sfumato.study.spread import Spread
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.tuning.candidate import loss_of
 
 #: By data set: what is required, what is lost least, and the methods that compete.
@@ -45,13 +45,13 @@ def sample(name, reference_data):
 
 def remeasured(recipe, table, judge):
     """Losses and verdicts in runs of another seed than the search had."""
-    result = judge.evaluate(recipe, Case(table), Run(seed=987654321), replicates=5)
+    result = judge.evaluate(recipe, EvaluationCase(table), Run(seed=987654321), replicates=5)
     assert not result.refused
     met = [
         all(d.requirement.met_by(s) for d, s in zip(judge.demands, run.demands, strict=True))
         for run in result.runs
     ]
-    losses = Spread.of([loss_of(judge.utilities[0], run.utilities[0].value) for run in result.runs])
+    losses = ReplicateMean.of([loss_of(judge.utilities[0], run.utilities[0].value) for run in result.runs])
     return met, losses
 
 

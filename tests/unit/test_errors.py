@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfumato.errors import ParameterError, PlanError, UnknownNameError, counted, quoted
+from sfumato.errors import ParameterError, PlanError, UnknownNameError, count_noun, quoted
 
 
 def test_names_in_a_sentence():
@@ -24,7 +24,7 @@ def test_names_in_a_sentence():
     ],
 )
 def test_a_count_has_its_plural(count, noun, words):
-    assert counted(count, noun) == words
+    assert count_noun(count, noun) == words
 
 
 def test_an_error_in_a_list_of_faults():

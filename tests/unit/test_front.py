@@ -14,7 +14,7 @@ from sfumato.errors import IdentifierWarning, PlanError, SfumatoError, UnknownNa
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.read_back import read_release
+from sfumato.releasing.read_release import read_release
 
 PEOPLE = pl.DataFrame({"age": [30, 30, 41, 41, 52], "weight": [1.5, 2.5, 1.0, 4.0, 2.0]})
 
@@ -119,7 +119,7 @@ def test_what_is_shared_shows_itself_in_a_line_without_cells(patients):
 
 def test_a_release_for_someone(patients, tmp_path):
     made = sfumato.release(patients, for_="scientific", minutes=0.03, methods=["mondrian"], seed=LARGE + 1)
-    assert made.outcome.met
+    assert made.outcome.is_met
     assert made.data.columns == ["age", "sex", "diagnosis"]
     assert made.data.group_by(["age", "sex"]).len()["len"].min() >= 3
     assert made.verdict.startswith("Scientific use file: meets all 5 requirements")
@@ -136,7 +136,7 @@ def test_a_release_for_someone(patients, tmp_path):
 def test_without_the_search_a_release_is_as_safe(patients, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     made = sfumato.release(patients, for_="scientific", seed=LARGE + 1)
-    assert made.outcome.met
+    assert made.outcome.is_met
     assert made.how.startswith(
         "to search for better, pip install 'sfumato[tune]', so the method that enforces it"
     )

@@ -20,7 +20,7 @@ from sfumato.version import __version__
 
 os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
-)  # as `kernels.pace.one_thread_of_algebra`, for all there is
+)  # as `kernels.threads.one_thread_of_algebra`, for all there is
 #: The verbs that a newcomer needs, in their order.
 _FIRST = ("release", "verify")
 INTERNAL_ERROR = 70
@@ -135,7 +135,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         _say(f"error: {error}")
         return error.exit_code
     except click.ClickException as error:
-        return _misused(error)
+        return _explain_misuse(error)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; nothing was left half-written", err=True)
         return INTERRUPTED
@@ -146,7 +146,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _misused(error: click.ClickException) -> int:
+def _explain_misuse(error: click.ClickException) -> int:
     """Say what is wrong with a command; one that is not whole shows its help."""
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
         click.echo(error.format_message(), err=True)

@@ -105,10 +105,10 @@ def reading_of(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the reading options that were given; a built-in data set has no use for any."""
     from sfumato.io.formats import READING as NAMES
 
-    said = {name: options[name] for name in NAMES if options.get(name) is not None}
-    if said and source.startswith("builtin:"):
-        raise ParameterError(f"`--{min(said)}` is for files, got: a built-in data set")
-    return said
+    given = {name: options[name] for name in NAMES if options.get(name) is not None}
+    if given and source.startswith("builtin:"):
+        raise ParameterError(f"`--{min(given)}` is for files, got: a built-in data set")
+    return given
 
 
 #: What the owner says of a release, by what `sfumato.recipes.parts.About` calls it.
@@ -129,8 +129,8 @@ def about_options(function: F) -> F:
 
 def about_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keep what was said of a release."""
-    said = {name: options.get(name) for name in ("title", "purpose", "contact", "recipients")}
-    return {name: value for name, value in said.items() if value}
+    given = {name: options.get(name) for name in ("title", "purpose", "contact", "recipients")}
+    return {name: value for name, value in given.items() if value}
 
 
 def split(values: Sequence[str]) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def option_of(declared: Param) -> click.Option:
 
 def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str, Any]:
     """Pick the declared parameters out of a command's options."""
-    said = {}
+    values = {}
     for declared in cls.parameters():
         value = options[declared.name]
         if declared.per_column:
@@ -201,8 +201,8 @@ def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str,
         elif declared.type is Columns:
             value = split(value)
         if value is not None:
-            said[declared.name] = value
-    return said
+            values[declared.name] = value
+    return values
 
 
 def _by_column(declared: Param, values: Sequence[str], owner: str) -> Any:
@@ -226,7 +226,7 @@ def _number_or_text(declared: Param, text: str, owner: str) -> Any:
 
 def reason_of(options: Mapping[str, Any]) -> str:
     """The reason of an override, if someone overrides what blocks; one must be given."""
-    said = options.get("override")
-    if said is not None and not said.strip():
+    reason = options.get("override")
+    if reason is not None and not reason.strip():
         raise ParameterError("`--override` must give a reason, got: none")
-    return said.strip() if said else ""
+    return reason.strip() if reason else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.tuning.feasibility import Obstacle
 
 #: Proposals that are less sure than this are asked about.
-SURE = 0.7
+MIN_PROPOSAL_CONFIDENCE = 0.7
 #: What is done with a column of which nobody says anything: it does not leave.
 _SAFE = Role.IDENTIFIER
 #: The roles as they are numbered, each with what it means.
@@ -51,7 +51,11 @@ def ask_roles(found: Overview) -> dict[str, tuple[str, str]]:
 
     Gives the role of each column that was asked about, and whose word it is.
     """
-    open_ = [each for each in found.columns if each.column.role is None or each.guess.confidence < SURE]
+    open_ = [
+        each
+        for each in found.columns
+        if each.column.role is None or each.guess.confidence < MIN_PROPOSAL_CONFIDENCE
+    ]
     if open_:
         say(_introduction(len(open_)))
     answers = {}
@@ -66,8 +70,8 @@ def ask_matters(schema: Schema) -> tuple[str, ...]:
     shown = [name for name in schema.said_of_people() if schema[name].importance == 1]
     say(f"Which columns do your analysts need most? Of these the search loses least: {quoted(shown)}")
     while True:
-        said = _typed("names, with `,` between them; Enter: all alike")
-        names = tuple(filter(None, map(str.strip, said.split(","))))
+        answer = _prompt_text("names, with `,` between them; Enter: all alike")
+        names = tuple(filter(None, map(str.strip, answer.split(","))))
         if strangers := [name for name in names if name not in shown]:
             say(f"  {quoted(strangers)} is none of them")
         else:
@@ -86,9 +90,9 @@ def ask_obstacles(found: Sequence[Obstacle]) -> tuple[str, ...]:
     leave = f"leave {quoted(columns, ' and ')} out"
     choices = [leave, "stop: nothing is released"] if final else ["go on as it is", leave]
     say("\n".join(f"  {number} {choice}" for number, choice in enumerate(choices, 1)))
-    while (said := _typed(f"number; Enter: 1, {choices[0]}") or "1") not in {"1", "2"}:
-        say(f"  `{said}` is none of them")
-    return columns if choices[int(said) - 1] == leave else ()
+    while (answer := _prompt_text(f"number; Enter: 1, {choices[0]}") or "1") not in {"1", "2"}:
+        say(f"  `{answer}` is none of them")
+    return columns if choices[int(answer) - 1] == leave else ()
 
 
 def ask_about(plan: Plan) -> Plan:
@@ -96,16 +100,16 @@ def ask_about(plan: Plan) -> Plan:
     open_ = [name for name in _ABOUT if not getattr(plan.about, name)]
     if open_:
         say("What is the release? Its data card and evidence say it. Enter: not stated.")
-    answers: dict[str, Any] = {name: _typed(_ABOUT[name]) for name in open_}
+    answers: dict[str, Any] = {name: _prompt_text(_ABOUT[name]) for name in open_}
     if "recipients" in answers:
         several = answers.pop("recipients").split(";")
         answers["recipients"] = tuple(filter(None, map(str.strip, several)))
     return replace(plan, about=replace(plan.about, **answers))
 
 
-def _typed(question: str) -> str:
-    said: str = click.prompt(f"  {question}", default="", show_default=False, err=True)
-    return said.strip()
+def _prompt_text(question: str) -> str:
+    answer: str = click.prompt(f"  {question}", default="", show_default=False, err=True)
+    return answer.strip()
 
 
 def _ask_one(summary: Summary) -> tuple[str, str]:
@@ -157,11 +161,11 @@ def _answer(proposed: Role) -> Role | None:
     known = {**numbers, **{role.value: role for role in MEANINGS}}
     left = ", left out" if proposed is Role.IDENTIFIER else ""
     while True:
-        said = _typed(f"number or name; Enter: {proposed.value}{left}; {_HELP}: help")
-        if not said:
+        answer = _prompt_text(f"number or name; Enter: {proposed.value}{left}; {_HELP}: help")
+        if not answer:
             return None
-        if said in known:
-            return known[said]
-        if said != _HELP:
-            say(f"  `{said}` is none of them")
+        if answer in known:
+            return known[answer]
+        if answer != _HELP:
+            say(f"  `{answer}` is none of them")
         say("\n".join(f"  {number} {role.value:<10} {MEANINGS[role]}" for number, role in numbers.items()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.cli._options import split
-from sfumato.cli._resources import files_named, request_of
+from sfumato.cli._resources import files_of_request, request_of
 from sfumato.cli._screen import announce, say
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.recipes.recipe import Step
     from sfumato.releasing.decide import Decision
     from sfumato.releasing.destination import Destination
-    from sfumato.releasing.outcome import Outcome, Part
+    from sfumato.releasing.outcome import PlanOutcome, TableOutcome
 
 #: The way on where a plan requires nothing.
 WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
@@ -25,7 +25,7 @@ WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
 REQUIRE_IT = "say what it must meet: --require 'k >= 3', or --for scientific"
 
 
-def planned(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Destination]:
+def plan_of_options(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Destination]:
     """The plan of one step that the options ask for, and where the release goes, which is checked."""
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.prepare import prepare_step
@@ -36,7 +36,7 @@ def planned(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Des
         "keep_order": options["keep_order"],
     }
     request = request_of(source, options, columns=(), output=output)
-    named = tuple(each for each in files_named(request) if Path(each).suffix.lower() == ".toml")
+    named = tuple(each for each in files_of_request(request) if Path(each).suffix.lower() == ".toml")
 
     def place(plan: Plan) -> Destination:
         return Destination(plan, overwrite=options["overwrite"], also_read=named)
@@ -49,15 +49,15 @@ def planned(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Des
 
 def announce_plan(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
     """Say what a plan will cost."""
-    from sfumato.study.cost import Work
+    from sfumato.study.cost import PlannedWork
 
     asked = {(str(each.measure), each.scenario.name): each.measure for each in plan.demands}
     scenario, resources = plan.scenarios[0], run.resources
-    work = Work(plan.recipe, tuple(asked.values()), scenario=scenario, resources=resources)
+    work = PlannedWork(plan.recipe, tuple(asked.values()), scenario=scenario, resources=resources)
     announce(work, table, run, quiet=quiet)
 
 
-def tell(outcome: Outcome, *, quiet: bool) -> None:
+def tell(outcome: PlanOutcome, *, quiet: bool) -> None:
     """Say what came of a plan."""
     for name, part in outcome.parts.items():
         for line in _lines(part, f"{name}: " if name else ""):
@@ -66,7 +66,7 @@ def tell(outcome: Outcome, *, quiet: bool) -> None:
         say(f"note: {count} numbers of {what}", quiet=quiet)
 
 
-def _lines(part: Part, where: str) -> list[str]:
+def _lines(part: TableOutcome, where: str) -> list[str]:
     notes = [note for taken in part.release.provenance for note in taken.notes]
     left = [name for name in part.plan.left_out if name not in part.plan.output.drop]
     return [
@@ -152,7 +152,7 @@ def tell_override(decision: Decision, *, quiet: bool) -> None:
         say(f"WARNING: overridden: {each.rule}: {each.message}", quiet=quiet)
 
 
-def warn_of_earlier(outcome: Outcome, ledger: Path, *, quiet: bool) -> None:
+def warn_of_earlier(outcome: PlanOutcome, ledger: Path, *, quiet: bool) -> None:
     """Say if the same data were released here before with other chance: of several, noise averages out."""
     from sfumato.releasing.write_trail import earlier_releases
 

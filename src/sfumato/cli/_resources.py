@@ -56,7 +56,7 @@ def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> R
     return Request(source=source, **{**asked, **more})
 
 
-def files_named(request: Request) -> list[str]:
+def files_of_request(request: Request) -> list[str]:
     """The files that a request names, which must not be overwritten."""
     from sfumato.releasing.prepare import share_of
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sfumato.core.run import Run
     from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
-    from sfumato.releasing.prepare import Question
+    from sfumato.releasing.prepare import AssessmentRequest
 
 
 def score(
@@ -51,15 +51,15 @@ def score(
     every = [*measures, *(requirement.measure for requirement in requirements)]
     scenarios = by_knowledge(asked.scenarios if aspect == "risk" else asked.scenarios[:1])
     scores = {
-        name: _scored(every, asked, scenario, options, usual=usual, first=number == 0)
+        name: _score_intruder(every, asked, scenario, options, usual=usual, first=number == 0)
         for number, (name, scenario) in enumerate(scenarios.items())
     }
     _show(measures or every, scores, options)
     _write_report(measures or every, scores, options, originals)
-    _require_met(requirements, scores, quiet=options["quiet"])
+    _require_requirements(requirements, scores, quiet=options["quiet"])
 
 
-def _require_met(
+def _require_requirements(
     requirements: list[Requirement], scores: dict[str, dict[str, Score]], *, quiet: bool
 ) -> None:
     """Stop if a requirement is not met against every intruder."""
@@ -76,7 +76,7 @@ def _require_met(
         raise RequirementError(f"{unmet} of {total} requirements{against} are not met")
 
 
-def _rehearsal(asked: Question) -> dict[str, Any]:
+def _rehearsal(asked: AssessmentRequest) -> dict[str, Any]:
     """Who sits out, and what is followed without them: the steps of the plan that is named."""
     share = asked.plan.control
     if not share:
@@ -91,9 +91,9 @@ def _rehearsal(asked: Question) -> dict[str, Any]:
     return {"control": share, "made_by": maker(asked.plan)}
 
 
-def _scored(
+def _score_intruder(
     every: list[Measure],
-    asked: Question,
+    asked: AssessmentRequest,
     scenario: Scenario,
     options: dict[str, Any],
     *,
@@ -102,16 +102,16 @@ def _scored(
 ) -> dict[str, Score]:
     """Score, saying before what it costs; if nobody asked for them by name, a sample of large tables."""
     from sfumato.front import assess
-    from sfumato.study.cost import Work
-    from sfumato.study.evaluate import Case
+    from sfumato.study.cost import PlannedWork
+    from sfumato.study.evaluate import EvaluationCase
 
     table, quiet = asked.table, options["quiet"] or not first
     how: dict[str, Any] = {"release": asked.release, "scenario": scenario, "resources": asked.resources}
-    evidence = Case(table, scenario, asked.resources).evidence(asked.release)
+    evidence = EvaluationCase(table, scenario, asked.resources).evidence(asked.release)
     sampled = [measure for measure in every if usual and measure.is_sampled(evidence)]
     exact = tuple(measure for measure in every if measure not in sampled)
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
-        announce(Work(measures=exact, **how), table, run, quiet=quiet)
+        announce(PlannedWork(measures=exact, **how), table, run, quiet=quiet)
         asking: dict[str, Any] = {
             "scenario": scenario,
             "resources": asked.resources,
@@ -121,7 +121,7 @@ def _scored(
         asking |= _rehearsal(asked)
         scores: dict[str, Score] = assess(table, asked.release, every, **asking)
         if asked.release is None and every[0].aspect == "risk":
-            scores |= _judged_together(table, every, asking, quiet=quiet)
+            scores |= _score_as_released(table, every, asking, quiet=quiet)
         if not quiet:
             _offer(
                 [each for each in sampled if scores[str(each)].status is not Status.REFUSED], table, run, how
@@ -135,15 +135,15 @@ def _every(aspect: str) -> list[Measure]:
 
 def _offer(sampled: list[Measure], table: Table, run: Run, how: dict[str, Any]) -> None:
     """Say by what name the exact number is to be had of measures that were estimated or left out."""
-    from sfumato.study.cost import Work, estimate
+    from sfumato.study.cost import PlannedWork, estimate
 
     for measure in sampled:
-        cost = estimate(Work(measures=(measure,), **how), table, run)
+        cost = estimate(PlannedWork(measures=(measure,), **how), table, run)
         takes = "" if cost is None else f": {cost.sentence()}"
         say(f"note: {measure.name} of all {len(table):,} records is measured by -m {measure.name}{takes}")
 
 
-def _judged_together(
+def _score_as_released(
     table: Table, measures: list[Measure], asking: dict[str, Any], *, quiet: bool
 ) -> dict[str, Score]:
     """Scores of a file looked at alone that tells which records belong together, as if it were released."""
@@ -163,7 +163,7 @@ def _judged_together(
     return assess(table, Release.unchanged(table), measures, **asking)
 
 
-def _labelled(scores: dict[str, dict[str, Score]]) -> dict[str, Score]:
+def _label_scores(scores: dict[str, dict[str, Score]]) -> dict[str, Score]:
     """The scores by measure; where there are several intruders, by the intruder before it."""
     several = len(scores) > 1
     return {
@@ -176,15 +176,17 @@ def _labelled(scores: dict[str, dict[str, Score]]) -> dict[str, Score]:
 def _show(measures: list[Measure], scores: dict[str, dict[str, Score]], options: dict[str, Any]) -> None:
     if options["as_json"]:
         private = options.get("per_record", False)
-        emit_json({name: value.to_dict(private=private) for name, value in _labelled(scores).items()})
+        emit_json({name: value.to_dict(private=private) for name, value in _label_scores(scores).items()})
         return
     rows = []
     for scenario, measure in ((scenario, measure) for scenario in scores for measure in measures):
         found = scores[scenario][str(measure)]
         label = f"{scenario}: {measure}" if len(scores) > 1 else str(measure)
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
-        told = not found.reason or found.confidence is not None  # why it is an estimate, the measure tells
-        details = "; ".join(_said(measure, found)) if told else found.reason
+        has_value = (
+            not found.reason or found.confidence is not None
+        )  # why it is an estimate, the measure tells
+        details = "; ".join(_score_lines(measure, found)) if has_value else found.reason
         rows.append([label, value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
@@ -206,7 +208,7 @@ def _write_report(
         return
     from sfumato.releasing.copies import worst_of
     from sfumato.report import write_pictures
-    from sfumato.report.assessed import assessment_pictures
+    from sfumato.report.assessment import assessment_pictures
 
     worst = {str(each): worst_of(each, [found[str(each)] for found in scores.values()]) for each in measures}
     pictures, overwrite = assessment_pictures(measures, worst), options["overwrite"]
@@ -214,7 +216,7 @@ def _write_report(
     say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
 
 
-def _said(measure: Measure, found: Score) -> list[str]:
+def _score_lines(measure: Measure, found: Score) -> list[str]:
     between = []
     if found.interval == measure.bounds:
         between = ["how far from it is not known"]

@@ -20,7 +20,7 @@ from sfumato.core.run import Progress, ProgressEvent, Run
 
 if TYPE_CHECKING:
     from sfumato.data.table import Table
-    from sfumato.study.cost import Work
+    from sfumato.study.cost import PlannedWork
 
 #: A line of text is never longer than this, however wide the screen.
 _READABLE = 100
@@ -32,10 +32,10 @@ COMPILING = "compiling once, kept for later runs"
 def say(text: str, *, quiet: bool = False) -> None:
     """Say something to the person, not to the pipe; on a screen its lines end where that does."""
     if not quiet:
-        click.echo(_fitted(text, sys.stderr), err=True)
+        click.echo(_wrap_text(text, sys.stderr), err=True)
 
 
-def _fitted(text: str, stream: TextIO) -> str:
+def _wrap_text(text: str, stream: TextIO) -> str:
     """The lines of a text broken where a screen ends, and what follows set in; a log gets them whole."""
     if not stream.isatty():
         return text
@@ -47,7 +47,12 @@ def _fitted(text: str, stream: TextIO) -> str:
 
 
 def announce(
-    works: Work | Sequence[Work], table: Table, run: Run, *, quiet: bool = False, at_most: float | None = None
+    works: PlannedWork | Sequence[PlannedWork],
+    table: Table,
+    run: Run,
+    *,
+    quiet: bool = False,
+    at_most: float | None = None,
 ) -> None:
     """Say what work on a table will cost, where that is worth knowing; small tables are not even tried.
 
@@ -73,7 +78,7 @@ def emit_json(value: Any) -> None:
 #: The last column of a table is never made narrower than this.
 _NARROWEST = 12
 #: A table that goes elsewhere than to a screen is as wide as this, unless COLUMNS says otherwise.
-_WIDE = 200
+_FILE_WIDTH = 200
 #: A task that goes on is told of again after so long, where there is no screen for a bar.
 _SECONDS_BETWEEN_LINES = 15.0
 #: Sentences that have less room than this beside other columns are hard to read.
@@ -96,19 +101,19 @@ def emit_table(
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or _WIDE)
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS") or _FILE_WIDTH)
     console = Console(file=sys.stdout, width=width, highlight=False)
     table = RichTable(box=None, pad_edge=False, header_style="bold")
-    said = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
-    rooms = [max((len(row[i]) for row in rows), default=0) for i in said[:-1]]
+    filled = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
+    rooms = [max((len(row[i]) for row in rows), default=0) for i in filled[:-1]]
     # On a narrow screen headers and the last column, which holds sentences, break; values do not.
     left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
-    if about is not None and said[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
+    if about is not None and filled[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
         emit_table(headers[:-1], [row[:-1] for row in rows], right=right)
         click.echo()
         emit_table([headers[about], headers[-1]], [[row[about], row[-1]] for row in rows if row[-1]])
         return
-    for i, room in zip(said, [*rooms, None], strict=True):
+    for i, room in zip(filled, [*rooms, None], strict=True):
         table.add_column(
             headers[i],
             justify="right" if i in right else "left",
@@ -117,7 +122,7 @@ def emit_table(
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(Text(row[i]) for i in said))
+        table.add_row(*(Text(row[i]) for i in filled))
     console.print(table)
 
 
@@ -134,17 +139,17 @@ def emit_list(groups: Iterable[tuple[str, Sequence[tuple[str, str]]]]) -> None:
     for position, (heading, rows) in enumerate(listed):
         click.echo("\n" * bool(position) + click.style(sentence_case(heading), bold=True))
         for word, meaning in rows:
-            said, rest = f"  {word:{room}}  {meaning}", " " * (room + 4)
+            line, rest = f"  {word:{room}}  {meaning}", " " * (room + 4)
             click.echo(
-                textwrap.fill(said, _width(), subsequent_indent=rest, **_WHOLE_WORDS)
+                textwrap.fill(line, _width(), subsequent_indent=rest, **_WHOLE_WORDS)
                 if sys.stdout.isatty()
-                else said
+                else line
             )
 
 
 def emit_line(text: str) -> None:
     """Write a sentence to stdout: a line, broken only where a screen is narrow."""
-    click.echo(_fitted(text, sys.stdout))
+    click.echo(_wrap_text(text, sys.stdout))
 
 
 def emit_text(text: str, *, indent: int = 0) -> None:
@@ -190,17 +195,19 @@ def running(*, quiet: bool, seed: int | None = None, **more: Any) -> Iterator[Ru
         TextColumn("{task.fields[note]}"),
     )
     with stop, Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield _run(_Drawn(bars), stop, seed, more)
+        yield _run(_ProgressBars(bars), stop, seed, more)
 
 
-def _run(report: _Drawn | _Milestones, stop: _Stopper, seed: int | None, more: Mapping[str, Any]) -> Run:
+def _run(
+    report: _ProgressBars | _Milestones, stop: _Stopper, seed: int | None, more: Mapping[str, Any]
+) -> Run:
     from sfumato import kernels
 
     kernels.on_compile(lambda: report(ProgressEvent(COMPILING, 0, 0)))
     return Run(seed, progress=Progress(report, stopped=stop), **more)
 
 
-class _Drawn:
+class _ProgressBars:
     """Draws a bar for each task."""
 
     def __init__(self, bars: Any) -> None:

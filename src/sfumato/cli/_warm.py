@@ -15,17 +15,17 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
-from sfumato.kernels.pace import Allowance
+from sfumato.kernels.threads import CompileAllowance
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing import table_of
 
 _KEYS = ("a", "b")
-_MANY = 1100  # more than `kernels.assignment` solves at once
+_RECORDS = 1100  # more than `kernels.assignment` solves at once
 
 
 def warm(run: Run) -> None:
     """Compile what the methods and measures need; what is compiled already is only looked up."""
-    Allowance.granted = False
+    CompileAllowance.granted = False
     works: list[type[Method | Measure]] = [*registry.methods().values(), *registry.measures().values()]
     for cls in run.track("compiling kernels", works, len(works)):
         for work, kind in _settings(cls):
@@ -63,7 +63,7 @@ def _evidence(kind: Kind) -> list[Evidence]:
     """A small table grouped, and numbers of so many records that the kernels for large tables are called."""
     pairs = [("mondrian", _table(kind))]
     if kind is Kind.CONTINUOUS:
-        pairs.append(("rank-swapping", table_of(kind, _MANY)))
+        pairs.append(("rank-swapping", table_of(kind, _RECORDS)))
     found = []
     for name, table in pairs:
         release = Recipe((Step(registry.method(name)(), _KEYS),)).apply(table, Run(seed=1))

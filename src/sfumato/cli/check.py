@@ -10,7 +10,7 @@ import click
 from sfumato.cli import _options
 from sfumato.cli._release import WRITE_REQUIREMENTS, way_on
 from sfumato.cli._screen import emit_json, say
-from sfumato.errors import PlanError, counted
+from sfumato.errors import PlanError, count_noun
 
 if TYPE_CHECKING:
     from sfumato.data.table import Table
@@ -52,4 +52,4 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
         raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
     decision.require_leave(hint=way_on(decision, required_by=WRITE_REQUIREMENTS, fixed=True))
     count = sum(len(part.recipe.steps) for part in plan.parts.values())
-    say(f"{plan_path} is sound: {counted(count, 'step')}, ready to run", quiet=quiet)
+    say(f"{plan_path} is sound: {count_noun(count, 'step')}, ready to run", quiet=quiet)

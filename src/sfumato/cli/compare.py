@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from sfumato.cli import _options
 from sfumato.cli._resources import (
     control_option,
-    files_named,
+    files_of_request,
     hierarchy_option,
     request_of,
     resource_option,
@@ -23,14 +23,14 @@ from sfumato.cli._resources import (
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.core.measure import Score, Status
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import Demand, labelled
-from sfumato.study.compare import Outcome, Study, fold
-from sfumato.study.level import Reached
-from sfumato.study.spread import Spread
+from sfumato.recipes.demand import Demand, label_demands
+from sfumato.study.compare import MethodAtLevel, Study, fold
+from sfumato.study.level import LevelStatus
+from sfumato.study.replicate_mean import ReplicateMean
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.prepare import Question, Request
+    from sfumato.releasing.prepare import AssessmentRequest, Request
 
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
@@ -97,12 +97,12 @@ def command(source: str, **options: Any) -> None:
     from sfumato.io import check_writable
     from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.report import check_report, write_report
-    from sfumato.study.compare import require_reached
+    from sfumato.study.compare import require_reachable
 
     report: Path | None = options["report"]
     place: Path | None = options["write_plan"]
     asked = request_of(source, options, columns=(), profile=None)
-    named = [*files_named(asked), *([options["like"]] if options["like"] else [])]
+    named = [*files_of_request(asked), *([options["like"]] if options["like"] else [])]
     how: dict[str, Any] = {"originals": named, "overwrite": options["overwrite"]}
     if report is not None:
         check_report(report, **how)
@@ -139,7 +139,7 @@ def command(source: str, **options: Any) -> None:
         say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
     if place is not None and study.winner is not None:
         write_plan(_plan(study, question, asked, options), place, named, options)
-    require_reached(study)
+    require_reachable(study)
     if not options["as_json"]:
         for line in _next(study, click.get_current_context()):
             say(line, quiet=options["quiet"])
@@ -152,7 +152,7 @@ def method_of(text: str) -> Any:
     return parse_method(text)
 
 
-def _plan(study: Study, question: Question, asked: Request, options: Mapping[str, Any]) -> Plan:
+def _plan(study: Study, question: AssessmentRequest, asked: Request, options: Mapping[str, Any]) -> Plan:
     """The plan of the winner: it requires what all were brought to, a level less the tolerance."""
     from sfumato.cli.tune import base_plan
     from sfumato.recipes.recipe import Recipe
@@ -172,9 +172,9 @@ def _next(study: Study, context: click.Context) -> list[str]:
     asked |= {demand.measure.name for demand in study.demands}
     others = [o.step.method.name for o in study.outcomes if o.rank is not None and o is not winner]
     named = [word for name in others[: _MOST_METHODS - 1] for word in ("--method", name)]
-    kept = ["sfumato", "compare", options["source"], *_repeated(context, _KEPT)]
-    other = next((name for name in _OTHERS if name not in asked and name in winner.beside), "")
-    held = _repeated(context, ("require", "profile", "like", "aligned"))
+    kept = ["sfumato", "compare", options["source"], *_repeat_options(context, _KEPT)]
+    other = next((name for name in _OTHERS if name not in asked and name in winner.other_risks), "")
+    held = _repeat_options(context, ("require", "profile", "like", "aligned"))
     held = held if study.demands else ["--hold", str(study.target.measure)]
     lines = []
     if other and named and study.target.measure.aspect == "risk":
@@ -186,7 +186,7 @@ def _next(study: Study, context: click.Context) -> list[str]:
     return ["\nNext:", *lines] if lines else []
 
 
-def _repeated(context: click.Context, names: Sequence[str]) -> list[str]:
+def _repeat_options(context: click.Context, names: Sequence[str]) -> list[str]:
     """The options of these names that were given, as they are written."""
     words = []
     for option in context.command.params:
@@ -216,19 +216,19 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     )
     for note in study.notes:
         say(f"note: {note}", quiet=quiet)
-    shown = list(dict.fromkeys(label for label, _ in labelled(study.demands))) or [held.name]
+    shown = list(dict.fromkeys(label for label, _ in label_demands(study.demands))) or [held.name]
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown, study) for outcome in listed]
     headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}", "remark"]
     emit_table(headers, rows, right=[0], about=1)
-    _show_beside(listed, quiet=quiet)
+    _show_other_risks(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
         say("≈ estimated from samples, so not exact", quiet=quiet)
     if study.caution:
         say(f"{study.winner.step.method.name}: {study.caution}" if study.winner else "", quiet=quiet)
-    for outcome in study.unreached:
+    for outcome in study.unranked_methods:
         if why or (outcome.ranked is None and outcome not in folded):
             say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
     for reached, outcomes in study.inapplicable.items():
@@ -236,29 +236,29 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
             say(f"{fold(reached, [o.step.method.name for o in outcomes])}; --why says why", quiet=quiet)
 
 
-def _show_beside(outcomes: Sequence[Outcome], *, quiet: bool) -> None:
+def _show_other_risks(outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
     """The risks that nobody held, of each method that was measured."""
-    measured = [outcome for outcome in outcomes if outcome.beside]
+    measured = [outcome for outcome in outcomes if outcome.other_risks]
     if not measured:
         return
     say("\nrisks of one release each, whatever was held:", quiet=quiet)
-    rows = [[o.step.method.name, *(_beside(score) for score in o.beside.values())] for o in measured]
-    emit_table(["method", *measured[0].beside], rows, right=range(1, len(rows[0])))
-    sampled = {s.reason for o in measured for s in o.beside.values() if s.status is Status.APPROXIMATE}
+    rows = [[o.step.method.name, *(_score_text(score) for score in o.other_risks.values())] for o in measured]
+    emit_table(["method", *measured[0].other_risks], rows, right=range(1, len(rows[0])))
+    sampled = {s.reason for o in measured for s in o.other_risks.values() if s.status is Status.APPROXIMATE}
     for reason in sorted(sampled):
         say(f"≈ {reason}", quiet=quiet)
 
 
-def _beside(score: Score) -> str:
+def _score_text(score: Score) -> str:
     about = "≈ " if score.status is Status.APPROXIMATE else ""
     return f"{about}{score.value:.4g}" if math.isfinite(score.value) else "—"
 
 
-def _row(outcome: Outcome, shown: Sequence[str], study: Study) -> list[str]:
+def _row(outcome: MethodAtLevel, shown: Sequence[str], study: Study) -> list[str]:
     reached, remarks = outcome.level.reached, list(outcome.remarks)
     if outcome.ranked is None:
         remarks.append("requirements not met" if outcome.level.reason else "level unreachable")
-    elif reached is Reached.NEAREST and not outcome.apart:
+    elif reached is LevelStatus.NEAREST and not outcome.why_not_ranked:
         remarks.append(str(reached))
     if outcome.tied_with:
         remarks.append(
@@ -269,8 +269,8 @@ def _row(outcome: Outcome, shown: Sequence[str], study: Study) -> list[str]:
         "—" if outcome.rank is None else str(outcome.rank),
         outcome.step.method.name,
         outcome.level.setting,
-        *map(_spread, scores),
-        _spread(outcome.ranked),
+        *map(_mean_text, scores),
+        _mean_text(outcome.ranked),
         _range(outcome.ranked_range),
         "; ".join(filter(None, remarks)),
     ]
@@ -280,7 +280,7 @@ def _range(ends: tuple[float, float] | None) -> str:
     return "" if ends is None or ends[0] == ends[1] else f"{min(ends):.4f}–{max(ends):.4f}"
 
 
-def _spread(spread: Spread | None) -> str:
+def _mean_text(spread: ReplicateMean | None) -> str:
     if spread is None:
         return "—"
     low, high = spread.interval

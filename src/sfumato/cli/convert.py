@@ -54,7 +54,7 @@ def command(
     table = _read(source, plan_path, how)
     write(table, out, originals=originals, overwrite=overwrite, guard=guard)
     say(f"{len(table)} records, {len(table.names)} columns written to {out}", quiet=quiet)
-    for note in _lost(table, out):
+    for note in _lost_facts(table, out):
         say(f"note: {note}", quiet=quiet)
     say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
 
@@ -78,10 +78,10 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
     if schema is not None:
         return read_table(source, schema=schema, **how)
     found = read_contents(source, **how)
-    return Table(found.frame, _as_told(found.frame, found.facts))
+    return Table(found.frame, _schema_from_file(found.frame, found.facts))
 
 
-def _as_told(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Schema:
+def _schema_from_file(frame: pl.DataFrame, facts: Mapping[str, Mapping[str, Any]]) -> Schema:
     """Say of the columns what the file does; of what is guessed, only whether a number is a code or amount.
 
     A CSV file does not tell 1 and 2 that mean male and female from an amount, but a level of measurement is
@@ -113,7 +113,7 @@ def _kind_of(dtype: pl.DataType) -> Kind:
     return Kind.SET if isinstance(dtype, pl.List) else Kind.NOMINAL
 
 
-def _lost(table: Table, out: str) -> list[str]:
+def _lost_facts(table: Table, out: str) -> list[str]:
     """Say what the new file no longer tells of the columns, found by reading its first record again."""
     from sfumato.data.guess.overview import name_columns
     from sfumato.io import read_contents

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
-    from sfumato.releasing.prepare import Question
+    from sfumato.releasing.prepare import AssessmentRequest
 
 
 @click.command(
@@ -65,8 +65,10 @@ def command(what: str | None, **options: Any) -> None:
     if what is None:
         raise ParameterError("SOURCE must be named to explain its records, got: none")
     _require_sense(options, of_records=of_records)
-    with running(quiet=options["quiet"], seed=options["seed"], randomness=_again(options)) as run:
-        case = _Case.of(what, options, run)
+    with running(
+        quiet=options["quiet"], seed=options["seed"], randomness=_randomness_of_trail(options)
+    ) as run:
+        case = _ExplainedCase.of(what, options, run)
         if options["record"] is not None:
             _explain_record(case, options)
         elif options["riskiest"] is not None:
@@ -91,7 +93,7 @@ def _require_sense(options: dict[str, Any], *, of_records: bool) -> None:
         raise ParameterError("--scenario must come with --plan, got: no plan")
 
 
-def _again(options: dict[str, Any]) -> ByPlace | None:
+def _randomness_of_trail(options: dict[str, Any]) -> ByPlace | None:
     """The chance of the release that is followed again, if one is."""
     if options["replay"] is None:
         return None
@@ -105,7 +107,7 @@ def _again(options: dict[str, Any]) -> ByPlace | None:
 # A measure or a method ---------------------------------------------------------------------------------
 
 
-def _named(name: str) -> type[Component]:
+def _component_by_name(name: str) -> type[Component]:
     """The measure or method of a name, a measure if both have it; or the one that a word means."""
     from sfumato.cli._describe import say_meant
     from sfumato.core import registry
@@ -148,10 +150,10 @@ def _explain_names(names: list[str], *, as_json: bool) -> None:
             "a measure, a method or a file must be named, got: nothing",
             hint="`sfumato explain dbrl`, or `sfumato explain FILE --record 0`",
         )
-    classes = [_named(name) for name in names]
+    classes = [_component_by_name(name) for name in names]
     if as_json:
-        said = [{**cls.describe(), **meaning_of(cls).to_dict()} for cls in classes]
-        emit_json(said[0] if len(said) == 1 else said)
+        explanations = [{**cls.describe(), **meaning_of(cls).to_dict()} for cls in classes]
+        emit_json(explanations[0] if len(explanations) == 1 else explanations)
         return
     for number, cls in enumerate(classes):
         if number:
@@ -163,7 +165,7 @@ def _explain_names(names: list[str], *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _Case:
+class _ExplainedCase:
     """What is looked at: a table, how it is protected or what was released of it, and the intruder."""
 
     table: Table
@@ -175,7 +177,7 @@ class _Case:
     k: int
 
     @classmethod
-    def of(cls, source: str, options: dict[str, Any], run: Run) -> _Case:
+    def of(cls, source: str, options: dict[str, Any], run: Run) -> _ExplainedCase:
         from sfumato.recipes.plan import Plan
         from sfumato.releasing.prepare import prepare_question
 
@@ -191,7 +193,7 @@ class _Case:
         recipe, after = _recipe(asked, options, run)
         return cls(asked.table, run, scenario, recipe, asked.release, after, options["k"] or _k(asked.plan))
 
-    def released(self) -> Release | None:
+    def make_release(self) -> Release | None:
         """The release: that which is there, or as the recipe makes it."""
         if self.recipe is None or self.release is not None:
             return self.release
@@ -201,12 +203,12 @@ class _Case:
 
 def _k(plan: Plan) -> int:
     """How many the plan wants to be alike, or the usual five."""
-    asked = (each.requirement.persons_alike for each in plan.demands)
+    asked = (each.requirement.required_class_size for each in plan.demands)
     wanted = [alike for alike in asked if alike is not None]
     return max([*wanted, 2]) if wanted else 5
 
 
-def _scenario(asked: Question, name: str | None) -> Scenario:
+def _scenario(asked: AssessmentRequest, name: str | None) -> Scenario:
     known = {each.name: each for each in asked.scenarios}
     if name is not None and name not in known:
         raise UnknownNameError.of("scenario", name, known)
@@ -214,7 +216,7 @@ def _scenario(asked: Question, name: str | None) -> Scenario:
 
 
 def _recipe(
-    asked: Question, options: dict[str, Any], run: Run
+    asked: AssessmentRequest, options: dict[str, Any], run: Run
 ) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
     """The steps named, or those of the plan with its postprocessing; none beside a release."""
     from sfumato.cli.compare import method_of
@@ -243,35 +245,35 @@ def _measures(options: dict[str, Any]) -> list[Measure]:
     return [parse_measure(text) for text in options["measures"]]
 
 
-def _announced(case: _Case, measures: list[Measure], options: dict[str, Any]) -> None:
+def _announce_cost(case: _ExplainedCase, measures: list[Measure], options: dict[str, Any]) -> None:
     from sfumato.recipes.recipe import Recipe
-    from sfumato.study.cost import Work
+    from sfumato.study.cost import PlannedWork
 
-    work = Work(
+    work = PlannedWork(
         case.recipe or Recipe(), tuple(measures), release=case.release, scenario=case.scenario,
         resources=case.run.resources,
     )  # fmt: skip
     announce(work, case.table, case.run, quiet=options["quiet"])
 
 
-def _explain_record(case: _Case, options: dict[str, Any]) -> None:
+def _explain_record(case: _ExplainedCase, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_record
     from sfumato.explain import explain_record
     from sfumato.explain.attacks import usual_attacks
 
     measures = _measures(options) or usual_attacks()
-    _announced(case, measures, options)
-    said = explain_record(
+    _announce_cost(case, measures, options)
+    explanation = explain_record(
         case.table, options["record"], case.release, recipe=case.recipe, run=case.run, measures=measures,
         scenario=case.scenario, resources=case.run.resources, k=case.k, postprocess=case.postprocess,
     )  # fmt: skip
     if options["as_json"]:
-        emit_json(said.to_dict())
+        emit_json(explanation.to_dict())
     else:
-        show_record(said)
+        show_record(explanation)
 
 
-def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
+def _explain_riskiest(case: _ExplainedCase, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_riskiest
     from sfumato.explain import PRIVATE, riskiest_records
 
@@ -279,7 +281,7 @@ def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
     if len(measures) > 1:
         raise ParameterError(f"the riskiest must be found by one measure, got: {len(measures)}")
     found = riskiest_records(
-        case.table, options["riskiest"], case.released(), measure=measures[0] if measures else None,
+        case.table, options["riskiest"], case.make_release(), measure=measures[0] if measures else None,
         run=case.run, scenario=case.scenario, resources=case.run.resources,
     )  # fmt: skip
     if options["as_json"]:
@@ -288,24 +290,24 @@ def _explain_riskiest(case: _Case, options: dict[str, Any]) -> None:
         show_riskiest(found)
 
 
-def _explain_scores(case: _Case, options: dict[str, Any]) -> None:
+def _explain_scores(case: _ExplainedCase, options: dict[str, Any]) -> None:
     from sfumato.cli._explain import show_scores
     from sfumato.explain.words import explain_score
     from sfumato.front import assess
 
     measures = _measures(options)
-    _announced(case, measures, options)
+    _announce_cost(case, measures, options)
     known = case.run.resources
     scores = assess(
-        case.table, case.released(), measures, scenario=case.scenario, resources=known, run=case.run
+        case.table, case.make_release(), measures, scenario=case.scenario, resources=known, run=case.run
     )
-    said = [(measure, explain_score(measure, scores[str(measure)])) for measure in measures]
+    explanations = [(measure, explain_score(measure, scores[str(measure)])) for measure in measures]
     if options["as_json"]:
         emit_json(
             {
                 str(measure): {**scores[str(measure)].to_dict(), "in_words": list(sentences)}
-                for measure, sentences in said
+                for measure, sentences in explanations
             }
         )
     else:
-        show_scores(said)
+        show_scores(explanations)

@@ -12,7 +12,7 @@ import click
 from sfumato.cli import _options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import emit_line, running, say
-from sfumato.errors import ParameterError, RequirementError, counted
+from sfumato.errors import ParameterError, RequirementError, count_noun
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
@@ -52,7 +52,7 @@ def command(source: str, **options: Any) -> None:
     """Say whether a release may leave."""
     from sfumato.io import check_writable, write_text
     from sfumato.recipes.parts import fingerprint
-    from sfumato.releasing.decide import overridden
+    from sfumato.releasing.decide import override
     from sfumato.releasing.load import is_plan
 
     reason, out, quiet = _options.reason_of(options), options["out"], options["quiet"]
@@ -63,7 +63,7 @@ def command(source: str, **options: Any) -> None:
     if reason and decision.findings:
         path = Path(source)
         known = fingerprint(path) if path.is_file() else ""
-        decision = overridden(decision, reason, path if path.is_dir() else path.parent, sha256=known)
+        decision = override(decision, reason, path if path.is_dir() else path.parent, sha256=known)
     text = _text(decision, options["form"])
     if out is None:
         emit_line(text.rstrip("\n"))
@@ -73,7 +73,7 @@ def command(source: str, **options: Any) -> None:
     if not decision.may_leave:
         count = len(decision.findings)
         raise RequirementError(
-            f"{source} may not leave: {counted(count, 'finding')}",
+            f"{source} may not leave: {count_noun(count, 'finding')}",
             hint='mend them; or --override "REASON", which is recorded',
         )
 
@@ -119,7 +119,7 @@ def _text(decision: Decision, form: str) -> str:
         [
             f"{decision.subject}: {'may leave' if decision.may_leave else 'may not leave'}",
             *(f"  {blocked}  {each.rule}: {each.message}" for each in decision.findings),
-            *(f"  ok  {each}" for each in decision.met),
+            *(f"  ok  {each}" for each in decision.met_requirements),
             *([f"  because: {decision.override}"] if decision.override else []),
         ]
     )

@@ -74,9 +74,9 @@ def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[st
     k, faults = options["k"], hierarchy.check(values, column)
     levels = _levels(hierarchy, values, k)
     if options["as_json"]:
-        unseen = _unseen(hierarchy, values)
-        told = {"column": column, "leaves": hierarchy.n_leaves, "k": k, "levels": levels, "unseen": unseen}
-        emit_json(told)
+        unseen = _count_unseen(hierarchy, values)
+        payload = {"column": column, "leaves": hierarchy.n_leaves, "k": k, "levels": levels, "unseen": unseen}
+        emit_json(payload)
     else:
         rows = [
             [
@@ -118,7 +118,7 @@ def _examples(hierarchy: Hierarchy, values: pl.Series, level: int, k: int) -> st
     return ", ".join([*texts, *(["…"] if len(labels) > len(texts) else [])])
 
 
-def _unseen(hierarchy: Hierarchy, values: pl.Series) -> dict[str, int]:
+def _count_unseen(hierarchy: Hierarchy, values: pl.Series) -> dict[str, int]:
     from sfumato.data.generalised.nodes import UNSEEN, match_leaves
 
     found = match_leaves(values, hierarchy.levels[:, 0]) == UNSEEN

@@ -98,8 +98,8 @@ def _why(summary: Summary) -> str:
     reason, kind = summary.guess.role_reason, summary.guess.kind_reason
     if summary.column.role and summary.guess.confidence < 1:
         reason = f"{reason} ({summary.guess.confidence:.0%} sure)"
-    said = [reason, *([kind] if kind != summary.guess.role_reason else []), *summary.notes()]
-    return (f"{summary.column.label}: " if summary.column.label else "") + "; ".join(said)
+    reasons = [reason, *([kind] if kind != summary.guess.role_reason else []), *summary.notes()]
+    return (f"{summary.column.label}: " if summary.column.label else "") + "; ".join(reasons)
 
 
 def _format(source: str) -> str:
@@ -128,7 +128,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     used = Profile.of(profile)
     plan = starters.starter(found.schema, used, data)
     head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
-    undecided = found.schema.undecided()
+    undecided = found.schema.columns_without_role()
     if undecided:
         head.append(f"# Not decided yet, so taken as known: {', '.join(map(_one_line, undecided))}")
     head.append(f"# The requirements are those of the profile {used.name}: `sfumato profiles {used.name}`.")
@@ -139,7 +139,7 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     head += [f"# {_one_line(each)}" for each in used.left_out(found.schema)]
     if not plan.recipe.steps:
         head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
-    return "\n".join([*head, "", _commented(plan.to_toml(), found)])
+    return "\n".join([*head, "", _add_comments(plan.to_toml(), found)])
 
 
 def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:
@@ -149,11 +149,11 @@ def _source(source: str, plan_path: Path, how: Mapping[str, Any]) -> Any:
     path = source
     if Path(source).is_file():
         path = os.path.relpath(Path(source).resolve(), plan_path.resolve().parent)
-    said = {name: {True: "yes", False: "no"}.get(value, value) for name, value in how.items()}
-    return Source(path, **said)
+    options = {name: {True: "yes", False: "no"}.get(value, value) for name, value in how.items()}
+    return Source(path, **options)
 
 
-def _commented(toml: str, found: Overview) -> str:
+def _add_comments(toml: str, found: Overview) -> str:
     """Put the reasons above what they are the reasons of."""
     comments = {_heading(summary.column.name): _comment(summary) for summary in found.columns}
     reasons = "; ".join(relation.reason for relation in found.relations)

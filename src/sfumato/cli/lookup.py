@@ -22,7 +22,7 @@ from sfumato.errors import DataError
 def command(plan_path: Path, pseudonyms: tuple[str, ...], *, trail: Path | None, as_json: bool) -> None:
     """Look back."""
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.look_back import look_up
+    from sfumato.releasing.pseudonym_lookup import look_up
     from sfumato.releasing.trail import TRAIL, randomness_of
 
     own = plan_path.with_name(TRAIL)  # of a release folder, where plan and trail lie together

@@ -30,9 +30,11 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
         write_text(write, profile.text, overwrite=overwrite)
         say(f"written: {write}; use it with --for {write}", quiet=quiet)
         return
-    chosen = [Profile.named(each) for each in Profile.names()] if name is None else [Profile.of(name)]
+    chosen = [Profile.load(each) for each in Profile.names()] if name is None else [Profile.of(name)]
     if as_json:
-        emit_json([_said(profile) for profile in chosen] if name is None else _said(chosen[0]))
+        emit_json(
+            [_profile_dict(profile) for profile in chosen] if name is None else _profile_dict(chosen[0])
+        )
     elif name is None:
         for profile in chosen:
             click.echo(f"{click.style(profile.name, bold=True)}: {profile.title.lower()}")
@@ -49,7 +51,7 @@ def _short(profile: Profile, *, series: bool) -> list[str]:
     return [each.requirement.short for each in profile.thresholds if each.series is series]
 
 
-def _said(profile: Profile) -> dict[str, Any]:
+def _profile_dict(profile: Profile) -> dict[str, Any]:
     return {
         "name": profile.name,
         "title": profile.title,

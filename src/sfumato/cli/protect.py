@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sfumato.cli import _options
-from sfumato.cli._release import REQUIRE_IT, announce_plan, planned, tell, write_if_open
+from sfumato.cli._release import REQUIRE_IT, announce_plan, plan_of_options, tell, write_if_open
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._screen import running, say
 from sfumato.core import registry
@@ -77,7 +77,7 @@ def command() -> None:
 
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
-    from sfumato.io.codebook import place_beside
+    from sfumato.io.codebook import codebook_path
     from sfumato.recipes.recipe import Step
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
@@ -87,7 +87,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         method, _options.split(options["columns"]), _options.split(options["within"]), options["together"]
     )
     reason = _options.reason_of(options)
-    plan, destination = planned(step, options["source"], options)
+    plan, destination = plan_of_options(step, options["source"], options)
     with running(quiet=quiet, seed=options["seed"]) as run:
         require_secret_seed(plan, run, subject=subject, override=reason)
         outcome = carry_out(plan, run, before=partial(announce_plan, quiet=quiet))
@@ -100,7 +100,7 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
     places = f"{', '.join(map(str, files[:-1]))} and {files[-1]}" if len(files) > 1 else out
     say(f"{method.title} on {columns}: {records} records written to {places}", quiet=quiet)
     for place in files:
-        if isinstance(place, Path) and (labels := place_beside(place)) in written:
+        if isinstance(place, Path) and (labels := codebook_path(place)) in written:
             say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
     if outcome.randomness.is_given:
         say("note: made with a given seed, so for experiments only", quiet=quiet)

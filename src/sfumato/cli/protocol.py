@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
-from sfumato.cli._release import REQUIRE_IT, planned, tell, write_if_open
+from sfumato.cli._release import REQUIRE_IT, plan_of_options, tell, write_if_open
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._screen import announce, emit_json, emit_table, running, say
 from sfumato.errors import RequirementError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Step
-    from sfumato.study.protocol import Limits, Protocol
+    from sfumato.study.protocol import LinkageLimits, Protocol
 
 _ADVICE = "allow more with --local and --everywhere, or name a method that protects more"
 
@@ -75,17 +75,17 @@ def command(source: str, **options: Any) -> None:
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
-    from sfumato.study.protocol import Limits
+    from sfumato.study.protocol import LinkageLimits
 
     quiet, columns = options["quiet"], _options.split(options["columns"])
     steps = tuple(Step(method_of(text), columns) for text in options["methods"])
-    limits = Limits(options["local"], options["everywhere"])
-    plan, destination = planned(steps[0], source, options)
-    plan, scenario = _limited(plan, limits, columns)
+    limits = LinkageLimits(options["local"], options["everywhere"])
+    plan, destination = plan_of_options(steps[0], source, options)
+    plan, scenario = _plan_with_limits(plan, limits, columns)
     ends: list[Protocol] = []
 
     def accepted(table: Table, run: Run) -> Release:
-        ended = _ended(table, steps, run, scenario=scenario, limits=limits, options=options)
+        ended = _run_protocol(table, steps, run, scenario=scenario, limits=limits, options=options)
         _show(ended, as_json=options["as_json"])
         if ended.release is None:
             raise RequirementError(f"{ended.reason}; nothing was written", hint=_ADVICE)
@@ -107,7 +107,7 @@ def command(source: str, **options: Any) -> None:
         quiet=quiet)  # fmt: skip
 
 
-def _limited(plan: Plan, limits: Limits, columns: tuple[str, ...]) -> tuple[Plan, Scenario]:
+def _plan_with_limits(plan: Plan, limits: LinkageLimits, columns: tuple[str, ...]) -> tuple[Plan, Scenario]:
     """The plan with the limits as requirements, and the intruder: its first, or one who knows the columns."""
     from sfumato.data.scenario import Scenario
 
@@ -123,24 +123,26 @@ def _limited(plan: Plan, limits: Limits, columns: tuple[str, ...]) -> tuple[Plan
     return replace(plan, requirements=(), required_in=required), intruder
 
 
-def _ended(
+def _run_protocol(
     table: Table,
     steps: tuple[Step, ...],
     run: Run,
     *,
     scenario: Scenario,
-    limits: Limits,
+    limits: LinkageLimits,
     options: dict[str, Any],
 ) -> Protocol:
     from sfumato.recipes.recipe import Recipe
-    from sfumato.study.cost import Work
-    from sfumato.study.protocol import carry_out_protocol, strengthened
+    from sfumato.study.cost import PlannedWork
+    from sfumato.study.protocol import carry_out_protocol, strengthen_in_rungs
 
     measures = tuple(each.measure for each in limits.requirements)
     how: dict[str, Any] = {"scenario": scenario, "resources": run.resources}
-    announce(Work(Recipe(steps[:1]), measures, **how), table, run, quiet=options["quiet"])
+    announce(PlannedWork(Recipe(steps[:1]), measures, **how), table, run, quiet=options["quiet"])
     if len(steps) == 1:
-        steps = strengthened(steps[0], table, run, limits=limits, rungs=options["rungs"], scenario=scenario)
+        steps = strengthen_in_rungs(
+            steps[0], table, run, limits=limits, rungs=options["rungs"], scenario=scenario
+        )
     return carry_out_protocol(table, steps, run, limits=limits, attempts=options["attempts"], **how)
 
 

@@ -22,7 +22,7 @@ from sfumato.errors import UnreachableError
 
 if TYPE_CHECKING:
     from sfumato.releasing.prepare import Prepared
-    from sfumato.report.released import Released
+    from sfumato.report.release_result import Released
     from sfumato.tuning.feasibility import Obstacle
 
 _WIDTH = 80
@@ -62,8 +62,8 @@ def command(source: str, **options: Any) -> None:
     """Make a release for someone."""
     from sfumato.front import make_release
     from sfumato.releasing.prepare import DEFAULT_PROFILE, prepare_release
-    from sfumato.report.released import folder_of
-    from sfumato.tuning.watch import Shares
+    from sfumato.report.release_result import folder_of
+    from sfumato.tuning.time_budget import Shares
 
     since = time.monotonic()
     quiet, reason = options["quiet"], _options.reason_of(options)
@@ -101,7 +101,7 @@ def command(source: str, **options: Any) -> None:
         emit_json({**released.to_dict(), **also})
     else:
         _tell(released, folder, source)
-    _tell_written(released, folder, written, quiet=quiet)
+    _tell_files(released, folder, written, quiet=quiet)
 
 
 def on_terminal() -> bool:
@@ -112,14 +112,14 @@ def on_terminal() -> bool:
 def _feasible(prepared: Prepared, *, asks: bool, quiet: bool) -> tuple[Prepared, tuple[Obstacle, ...]]:
     """Say what stands in the way of what is required, and ask what to do; what is left of it."""
     from sfumato.releasing.load import load_resources
-    from sfumato.tuning.feasibility import obstacles_to, told
+    from sfumato.tuning.feasibility import obstacles_text, obstacles_to
 
     while prepared.table is not None:
         plan, table = prepared.plan, prepared.table
         with running(quiet=quiet, resources=load_resources(plan)) as run:
             found = obstacles_to(plan.demands, table, run, left_out=plan.left_out)
         if asks or not any(each.is_final for each in found):  # else the error says it
-            say(told(found), quiet=quiet or not found)
+            say(obstacles_text(found), quiet=quiet or not found)
         columns = ask_obstacles(found) if asks else ()
         if not columns:
             return prepared, found
@@ -129,7 +129,7 @@ def _feasible(prepared: Prepared, *, asks: bool, quiet: bool) -> tuple[Prepared,
 
 def _default_folder(source: str) -> Path:
     """NAME-release; of the plan that lies in a release folder, that folder."""
-    from sfumato.releasing.sums import PRIVATE, has_private_part
+    from sfumato.releasing.checksums import PRIVATE, has_private_part
 
     place = Path(source)
     if place.parent.name == PRIVATE and has_private_part(place.parent.parent):
@@ -145,8 +145,8 @@ def _tell(released: Released, folder: Path, source: str) -> None:
 
 
 def _next(released: Released, folder: Path, source: str) -> list[str]:
+    from sfumato.releasing.checksums import PRIVATE
     from sfumato.releasing.folder import REPORT
-    from sfumato.releasing.sums import PRIVATE
     from sfumato.releasing.trail import PLAN
 
     private = folder / PRIVATE
@@ -162,8 +162,8 @@ def _next(released: Released, folder: Path, source: str) -> list[str]:
     return [*lines, f"  sfumato release {plan} --overwrite  # edited"]
 
 
-def _tell_written(released: Released, folder: Path, written: Sequence[Path], *, quiet: bool) -> None:
-    from sfumato.releasing.sums import PRIVATE
+def _tell_files(released: Released, folder: Path, written: Sequence[Path], *, quiet: bool) -> None:
+    from sfumato.releasing.checksums import PRIVATE
 
     leaves = [path.name for path in written if path.parent == folder]
     say(f"written: {folder} with {', '.join(leaves)}", quiet=quiet)

@@ -16,7 +16,7 @@ from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
-    from sfumato.releasing.outcome import Outcome
+    from sfumato.releasing.outcome import PlanOutcome
 
 
 @click.command("run", help=__doc__)
@@ -77,13 +77,13 @@ def command(
         )  # fmt: skip
 
 
-def _pages(outcome: Outcome, run: Run, report: Path, *, public: bool) -> dict[Path, str]:
+def _pages(outcome: PlanOutcome, run: Run, report: Path, *, public: bool) -> dict[Path, str]:
     """The report of what came of the plan, and its twin."""
     from datetime import UTC, datetime
 
-    from sfumato.report.released import Released, report_files
+    from sfumato.report.release_result import Released, report_files
 
-    told = Released(outcome, None, "as the plan says", run).tell(
+    content = Released(outcome, None, "as the plan says", run).tell(
         generated=datetime.now(UTC).date().isoformat()
     )
-    return report_files(told, report, public=public)
+    return report_files(content, report, public=public)

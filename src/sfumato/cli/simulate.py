@@ -40,7 +40,7 @@ def command(source: str, **options: Any) -> None:
     from sfumato.core.requirement import parse_measure
     from sfumato.releasing.prepare import prepare_question
     from sfumato.report import check_report, write_pictures
-    from sfumato.report.simulated import simulation_pictures
+    from sfumato.report.simulation import simulation_pictures
     from sfumato.study.simulate import simulate
 
     how: dict[str, Any] = {"originals": [source], "overwrite": options["overwrite"]}
@@ -79,10 +79,10 @@ def _show(found: Simulation, *, quiet: bool) -> None:
         + (f"; the time was over before {found.asked}" if found.draws < found.asked else ""),
         quiet=quiet,
     )
-    told = found.to_dict()["estimators"]
-    for what in dict.fromkeys(each["estimates"] for each in told):
-        rows = [_row(each) for each in told if each["estimates"] == what]
-        truths = [each["truth"] for each in told if each["estimates"] == what and each["draws"]]
+    estimators = found.to_dict()["estimators"]
+    for what in dict.fromkeys(each["estimates"] for each in estimators):
+        rows = [_row(each) for each in estimators if each["estimates"] == what]
+        truths = [each["truth"] for each in estimators if each["estimates"] == what and each["draws"]]
         emit_line(f"\n{what}, in truth {truths[0]:.4f}:" if truths else f"\n{what}:")
         emit_table(
             ["estimator", "estimate", "bias", "spread", "held", "remark"], rows, right=range(1, 5), about=0
@@ -94,9 +94,9 @@ def _show(found: Simulation, *, quiet: bool) -> None:
 
 def _row(each: dict[str, Any]) -> list[str]:
     numbers = [each[name] for name in ("estimate", "bias", "spread")]
-    said = ["—" if value is None else f"{value:.4f}" for value in numbers]
+    cells = ["—" if value is None else f"{value:.4f}" for value in numbers]
     held = "" if each["interval_held"] is None else f"{each['interval_held']:.0%}"
     missing = each["not_estimable"]
     remark = f"no number of {missing} samples: {each['reason']}" if missing else ""
     name = each["measure"].replace("(model=", ": ").removesuffix(")")  # a table has little room
-    return [name, *said, held, remark]
+    return [name, *cells, held, remark]

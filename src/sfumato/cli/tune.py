@@ -18,10 +18,10 @@ from sfumato.errors import Cancelled, ParameterError, UnreachableError
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.prepare import Question, Request
+    from sfumato.releasing.prepare import AssessmentRequest, Request
     from sfumato.tuning.candidate import Candidate
     from sfumato.tuning.feasibility import Obstacle
-    from sfumato.tuning.tuned import Tuned
+    from sfumato.tuning.tuning_result import TuningResult
 
 _COUNT = click.IntRange(1)
 
@@ -92,7 +92,7 @@ def command(source: str, **options: Any) -> None:
         check_writable(place, originals=originals, overwrite=options["overwrite"])
     obstacles: list[Obstacle] = []
     try:
-        tuned = _searched(source, options, obstacles)
+        tuned = _search_recipes(source, options, obstacles)
     except UnreachableError:
         if options["as_json"]:
             emit_json(_as_json(obstacles))
@@ -119,12 +119,12 @@ def _as_json(obstacles: Sequence[Obstacle]) -> dict[str, Any]:
     return {"obstacles": [each.to_dict() for each in obstacles]}
 
 
-def _searched(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]) -> Tuned:
+def _search_recipes(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]) -> TuningResult:
     """Read, search, note what stands in the way, and say how to go on if it is stopped."""
     from sfumato import front
     from sfumato.releasing.prepare import prepare_question, require_columns
     from sfumato.tuning import ledger as ledgers
-    from sfumato.tuning.feasibility import told
+    from sfumato.tuning.feasibility import obstacles_text
 
     request = request_of(source, options, columns=(), profile=None)
     asked = prepare_question(request)
@@ -142,7 +142,7 @@ def _searched(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]
     def warn(found: Sequence[Obstacle]) -> None:
         obstacles.extend(found)
         if found and not any(each.is_final for each in found):  # else the error says it
-            say(told(found), quiet=options["quiet"])
+            say(obstacles_text(found), quiet=options["quiet"])
 
     try:
         with running(quiet=options["quiet"], seed=seed) as run:
@@ -172,9 +172,9 @@ def _searched(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]
         ) from None
 
 
-def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _groups(specs: Sequence[str]) -> dict[str, tuple[str, ...]]:
     groups = {}
-    for each in said:
+    for each in specs:
         name, sign, columns = each.partition("=")
         if not sign or not name.strip() or not _options.split([columns]):
             raise ParameterError(f"a group must be written NAME=COLUMN,COLUMN, got: `{each}`")
@@ -182,7 +182,7 @@ def _groups(said: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> Plan:
+def base_plan(asked: AssessmentRequest, request: Request, options: Mapping[str, Any]) -> Plan:
     """What the written plan says beside the recipe, its paths as they are seen from its folder."""
     plan, place = asked.plan, options["write_plan"]
     folder = (place or Path("plan.toml")).resolve().parent
@@ -194,7 +194,7 @@ def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> 
     output = replace(plan.output, drop=drop, path=options.get("out") or plan.output.path)
     return replace(
         plan,
-        data=request.as_written(plan.source_at(seen(str(asked.source)))),
+        data=request.source_as_given(plan.source_at(seen(str(asked.source)))),
         schema=None,  # that of the table, with the hierarchies declared on the command line
         resources={name: replace(each, path=seen(each.path)) for name, each in plan.resources.items()},
         output=output,
@@ -202,7 +202,7 @@ def base_plan(asked: Question, request: Request, options: Mapping[str, Any]) -> 
     )
 
 
-def _show(tuned: Tuned) -> None:
+def _show(tuned: TuningResult) -> None:
     for sentence in tuned.sentences():
         emit_line(sentence)
     click.echo()
@@ -211,8 +211,8 @@ def _show(tuned: Tuned) -> None:
     emit_table(headers, [_row(each, tuned) for each in tuned.frontier], right=range(len(headers) - 2))
 
 
-def _row(candidate: Candidate, tuned: Tuned) -> list[str]:
-    from sfumato.tuning.tuned import describe
+def _row(candidate: Candidate, tuned: TuningResult) -> list[str]:
+    from sfumato.tuning.tuning_result import describe
 
     utilities, demands = tuned.found.searched_by.spreads(candidate.result)
     values = [f"{spread.mean:.4g}" if spread else "—" for spread in (*utilities, *demands)]

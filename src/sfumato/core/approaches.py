@@ -14,14 +14,14 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence, JoinedRecords
 from sfumato.core.intruder_view import regroupings_of
+from sfumato.data.relations.invariants import KINDS, KeptRelation, changed_columns, kept_relations
 from sfumato.data.relations.joining import group_links
-from sfumato.data.relations.kept import KINDS, KeptRelation, changed_columns, kept_relations
+from sfumato.data.relations.key_inference import RevealingColumn, telling_columns
 from sfumato.data.relations.readings import (
     with_likely_values,
     with_open_cells,
     with_original_numbers,
 )
-from sfumato.data.relations.telling import Telling, telling_columns
 from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
@@ -61,19 +61,19 @@ def approaches(evidence: Evidence) -> tuple[Approach, ...]:
 
 
 def _approaches(evidence: Evidence) -> Iterator[Approach]:
-    for each in (Approach(evidence), *_rounded(evidence), *_comparing(evidence)):
+    for each in (Approach(evidence), *_snapping_approaches(evidence), *_comparing(evidence)):
         yield each
-        yield from _opened(each)
-    for informed in _informed(evidence):
+        yield from _wildcard_approaches(each)
+    for informed in _approaches_by_inference(evidence):
         yield informed
-        yield from _opened(informed)
+        yield from _wildcard_approaches(informed)
         evidence = informed.evidence
-    yield from _filled(evidence)
-    yield from _joined(evidence)
-    yield from _regrouped(evidence)
+    yield from _imputing_approaches(evidence)
+    yield from _approaches_by_joining(evidence)
+    yield from _approaches_by_regrouping(evidence)
 
 
-def _rounded(evidence: Evidence) -> Iterator[Approach]:
+def _snapping_approaches(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who takes a number that is hardly apart from one of the original's for that one."""
     assert evidence.protected is not None  # nothing is put together of the raw table
     read = with_original_numbers(evidence.original, evidence.protected, evidence.shared_columns)
@@ -81,7 +81,7 @@ def _rounded(evidence: Evidence) -> Iterator[Approach]:
         yield Approach(evidence.read_as(read), "with numbers as fine as the original's", rounds_numbers=True)
 
 
-def _opened(approach: Approach) -> Iterator[Approach]:
+def _wildcard_approaches(approach: Approach) -> Iterator[Approach]:
     """The same intruder, who takes a missing cell for any value where some were suppressed."""
     evidence = approach.evidence
     released, names, rows = evidence.protected, evidence.known_columns, evidence.source_rows
@@ -94,7 +94,7 @@ def _opened(approach: Approach) -> Iterator[Approach]:
         yield replace(approach, evidence=evidence.read_as(opened), name=name, opens_cells=True)
 
 
-def _filled(evidence: Evidence) -> Iterator[Approach]:
+def _imputing_approaches(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who takes suppressed values for the most frequent ones of those who are alike."""
     released, known = evidence.protected, evidence.known_columns
     assert released is not None  # nothing is put together of the raw table
@@ -115,29 +115,29 @@ def _comparing(evidence: Evidence) -> Iterator[Approach]:
         yield Approach(view, f"by {' and '.join(derived)}", by, compares_values=True)
 
 
-def _informed(evidence: Evidence) -> Iterator[Approach]:
+def _approaches_by_inference(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who reads changed keys from columns that tell them, and then knows what these imply."""
     rows, released = evidence.source_rows, evidence.protected
     assert released is not None  # nothing is put together of the raw table
     if rows is None or evidence.synthetic:
         return
     schema = evidence.original.schema
-    known = schema.resolve(evidence.scenario.columns) or schema.known()
+    known = schema.resolve(evidence.scenario.columns) or schema.known_columns()
     found = telling_columns(evidence.original, released, rows, known)
     for each in found.tellings:
         released = _read_from(released, each, evidence.original)
     by = tuple(each.by for each in found.tellings)
     names = [f"`{each.key}` as `{each.by}` tells it" for each in found.tellings]
-    told = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=known))
+    informed = replace(evidence.read_as(released), scenario=replace(evidence.scenario, columns=known))
     if names:
-        yield Approach(told, f"with {' and '.join(names)}", by)
+        yield Approach(informed, f"with {' and '.join(names)}", by)
     if found.implied:
         names.append(f"{quoted(found.implied, ' and ')} known by what implies it")
-        further = replace(told, scenario=replace(told.scenario, columns=(*known, *found.implied)))
+        further = replace(informed, scenario=replace(informed.scenario, columns=(*known, *found.implied)))
         yield Approach(further, f"with {' and '.join(names)}", (*by, *found.implied), adds_columns=True)
 
 
-def _read_from(released: Table, telling: Telling, original: Table) -> Table:
+def _read_from(released: Table, telling: RevealingColumn, original: Table) -> Table:
     """The table with a key as a column tells it."""
     rows = pl.Series(telling.rows)
     values = original.frame[telling.key].gather(rows.set(rows < 0, None))
@@ -149,7 +149,7 @@ def _read_from(released: Table, telling: Telling, original: Table) -> Table:
     return replace(released, frame=frame, schema=schema, nodes=nodes)
 
 
-def _joined(evidence: Evidence) -> Iterator[Approach]:
+def _approaches_by_joining(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who puts the records of each group together that a number or pseudonym tells."""
     assert evidence.protected is not None  # nothing is put together of the raw table
     known = set(evidence.known_columns)
@@ -159,7 +159,7 @@ def _joined(evidence: Evidence) -> Iterator[Approach]:
             yield Approach(joined, f"by the records that `{name}` joins", (name,))
 
 
-def _regrouped(evidence: Evidence) -> Iterator[Approach]:
+def _approaches_by_regrouping(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who puts records together again by columns that nobody declared to join them.
 
     By known columns alone records are put together that are alike in them: who is so is looked at anyhow.
@@ -188,17 +188,19 @@ def kept_views(evidence: Evidence) -> tuple[Evidence, ...]:
         known = evidence.known_columns
         found = kept_relations(evidence.original, released, rows, known)
         kinds = [[each for each in found if each.kind == kind] for kind in KINDS]
-        views = [_with_kept(evidence, group, known) for group in kinds if group]
+        views = [_with_kept_relations(evidence, group, known) for group in kinds if group]
         own = {name for relation in found for name in relation.columns}
         noisy = found and {*changed_columns(evidence.original, released, rows, known)} - own
         if len(views) > 1 or noisy:
-            views.append(_with_kept(evidence, found, [name for name in known if name not in noisy]))
+            views.append(_with_kept_relations(evidence, found, [name for name in known if name not in noisy]))
         return tuple(views)
 
     return evidence.remember("kept", make)
 
 
-def _with_kept(evidence: Evidence, relations: Sequence[KeptRelation], known: Sequence[str]) -> Evidence:
+def _with_kept_relations(
+    evidence: Evidence, relations: Sequence[KeptRelation], known: Sequence[str]
+) -> Evidence:
     """The evidence with what is kept in place of the columns, each of which is replaced once."""
     original, released, names = evidence.original, evidence.protected, list(known)
     assert released is not None  # else nothing is kept
@@ -208,16 +210,18 @@ def _with_kept(evidence: Evidence, relations: Sequence[KeptRelation], known: Seq
     for relation in relations:
         if not set(relation.columns) <= set(names):
             continue
-        original, released = _with_derived(original, relation), _with_derived(released, relation)
+        original, released = _with_derived_keys(original, relation), _with_derived_keys(released, relation)
         for name, each in resources.items():
             if isinstance(each, Table) and relation.fits(each):  # ranks of a population: the sample's
-                resources[name] = _with_derived(each, relation, among=None if name == CONTROL else sources)
+                resources[name] = _with_derived_keys(
+                    each, relation, among=None if name == CONTROL else sources
+                )
         names = [name for name in names if name not in relation.columns] + list(relation.names)
     scenario = replace(evidence.scenario, columns=tuple(names))
     return replace(evidence, original=original, scenario=scenario, resources=resources).read_as(released)
 
 
-def _with_derived(table: Table, relation: KeptRelation, among: Table | None = None) -> Table:
+def _with_derived_keys(table: Table, relation: KeptRelation, among: Table | None = None) -> Table:
     """The table with what is kept as keys; the columns themselves stay, for who names them, as others."""
     derived = relation.derive(table, among)
     for name in relation.columns:

@@ -72,7 +72,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Budget:
+class PrivacyBudget:
     """What was spent, mechanism by mechanism, in the order of the steps; empty where nothing is private."""
 
     spent: tuple[Spending, ...] = ()
@@ -80,9 +80,9 @@ class Budget:
     def __bool__(self) -> bool:
         return bool(self.spent)
 
-    def __add__(self, later: Budget) -> Budget:
+    def __add__(self, later: PrivacyBudget) -> PrivacyBudget:
         """Spend both on the same records: budgets add up."""
-        return Budget(self.spent + later.spent)
+        return PrivacyBudget(self.spent + later.spent)
 
     def total(self, delta: float = 1e-6) -> Total:
         r"""What all spent together: pure ε adds up, and so does ρ, which gives ε for a ``delta``.
@@ -95,8 +95,10 @@ class Budget:
         """
         kinds = {(each.unit, each.neighbours) for each in self.spent}
         if len(kinds) > 1:
-            said = "; ".join(sorted(f"{unit}, {neighbours}" for unit, neighbours in kinds))
-            raise ParameterError(f"budgets must be of one unit and neighbouring relation, got: {said}")
+            neighbourhoods = "; ".join(sorted(f"{unit}, {neighbours}" for unit, neighbours in kinds))
+            raise ParameterError(
+                f"budgets must be of one unit and neighbouring relation, got: {neighbourhoods}"
+            )
         if not 0 < delta < 1:
             raise ParameterError(f"`delta` must be above 0 and below 1, got: `{delta}`")
         rho, lost = (math.fsum(getattr(each, name) for each in self.spent) for name in ("rho", "delta"))
@@ -105,25 +107,25 @@ class Budget:
         if not rho:
             return Total(pure + rest, min(lost, 1.0))
         squares = math.fsum(each.epsilon**2 / 2 for each in self.spent if not each.delta)
-        least = min(pure + _converted(rho, delta), _converted(rho + squares, delta))
+        least = min(pure + _epsilon_of_rho(rho, delta), _epsilon_of_rho(rho + squares, delta))
         return Total(rest + least, min(lost + delta, 1.0))
 
-    def unkept(self) -> Budget:
+    def unkept(self) -> PrivacyBudget:
         """The same, of steps whose ε was moved on the data."""
-        return Budget(tuple(replace(each, kept=False) for each in self.spent))
+        return PrivacyBudget(tuple(replace(each, kept=False) for each in self.spent))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: each step, and all of them together where they can be added."""
-        said: dict[str, Any] = {"steps": [each.to_dict() for each in self.spent]}
+        payload: dict[str, Any] = {"steps": [each.to_dict() for each in self.spent]}
         if len({(each.unit, each.neighbours) for each in self.spent}) == 1:
             total = self.total()
-            said |= {"epsilon": total.epsilon, "delta": total.delta, "advantage_at_most": total.advantage}
+            payload |= {"epsilon": total.epsilon, "delta": total.delta, "advantage_at_most": total.advantage}
         if not all(each.kept for each in self.spent):
-            said["guarantee"] = NO_GUARANTEE
-        return said
+            payload["guarantee"] = NO_GUARANTEE
+        return payload
 
 
-def side_by_side(budgets: Sequence[Budget]) -> Budget:
+def side_by_side(budgets: Sequence[PrivacyBudget]) -> PrivacyBudget:
     """What was spent on parts of a table that share no record: where one record is in one part, the most.
 
     A record that is replaced may move from one part to another, so then the two largest count. A unit of
@@ -132,8 +134,8 @@ def side_by_side(budgets: Sequence[Budget]) -> Budget:
     rows = list(zip_longest(*(each.spent for each in budgets)))
     alike = all(None not in row and len({_sort_of(each) for each in row}) == 1 for row in rows)
     if not alike or any(each.unit != "record" for budget in budgets for each in budget.spent):
-        return Budget(tuple(each for budget in budgets for each in budget.spent))
-    return Budget(tuple(_largest(row) for row in rows))
+        return PrivacyBudget(tuple(each for budget in budgets for each in budget.spent))
+    return PrivacyBudget(tuple(_largest(row) for row in rows))
 
 
 def _sort_of(spent: Spending) -> tuple[Any, ...]:
@@ -149,16 +151,16 @@ def _largest(row: Sequence[Spending]) -> Spending:
     return replace(row[0], **sums, kept=all(each.kept for each in row))
 
 
-def concentrated(epsilon: float, delta: float) -> float:
+def rho_of_epsilon(epsilon: float, delta: float) -> float:
     """The largest ρ that gives no more than ε at δ."""
     low, high = 0.0, epsilon  # ε is more than ρ unless δ is large, where less is spent than could be
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if _epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
     return low
 
 
-def _converted(rho: float, delta: float) -> float:
+def _epsilon_of_rho(rho: float, delta: float) -> float:
     """The ε of ρ at δ; each α proves one, and the least is looked for by cutting where it must lie."""
 
     def proved(log: float) -> float:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Sampling:
+class PersonSampling:
     """Whom a measure looks at: of the persons whom the intruder looks for, so many drawn by chance.
 
     None: all ``persons``. A method that judges its own work does not know yet which columns will leave: it is
@@ -54,7 +54,7 @@ class Evidence:
     release: Release | None = None
     scenario: Scenario = field(default_factory=Scenario)
     resources: Mapping[str, Table] = field(default_factory=dict)
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: PersonSampling = field(default_factory=PersonSampling)
     joined: JoinedRecords | None = None
 
     @property
@@ -101,19 +101,19 @@ class Evidence:
         """The columns the intruder knows and the release still has, sorted by name."""
         schema = self.original.schema
         named = schema.resolve(self.scenario.columns)
-        known = named or schema.known()
-        return tuple(sorted(name for name in known if self._released(name)))
+        known = named or schema.known_columns()
+        return tuple(sorted(name for name in known if self._is_released(name)))
 
     @property
     def shared_columns(self) -> tuple[str, ...]:
         """The columns that say something of people and are in both tables, sorted by name."""
-        return tuple(sorted(name for name in self._about_people() if self._released(name)))
+        return tuple(sorted(name for name in self._about_people() if self._is_released(name)))
 
     @property
     def with_all_columns(self) -> Evidence:
         """The same with the columns that the release left out, all of their cells suppressed."""
-        dropped = [name for name in self._about_people() if not self._released(name)]
-        return self.remember("with all columns", lambda: self._putting_back(dropped)) if dropped else self
+        dropped = [name for name in self._about_people() if not self._is_released(name)]
+        return self.remember("with all columns", lambda: self._with_dropped(dropped)) if dropped else self
 
     @property
     def with_known_values(self) -> Evidence:
@@ -137,7 +137,7 @@ class Evidence:
         nodes = {name: each for name, each in protected.nodes.items() if name not in values.schema}
         return self.read_as(replace(protected, frame=frame, schema=schema, nodes=nodes | dict(values.nodes)))
 
-    def _putting_back(self, dropped: list[str]) -> Evidence:
+    def _with_dropped(self, dropped: list[str]) -> Evidence:
         protected, original = self.protected, self.original
         assert protected is not None  # else nothing was dropped
         empty = [pl.Series(name, [None], dtype=original.frame.schema[name]) for name in dropped]
@@ -178,5 +178,5 @@ class Evidence:
         columns = self.original.schema.columns
         return tuple(column.name for column in columns if column.role not in STRUCTURAL_ROLES)
 
-    def _released(self, name: str) -> bool:
+    def _is_released(self, name: str) -> bool:
         return self.protected is None or name in self.protected.schema

@@ -15,7 +15,7 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, quoted
 
 #: The tables in which it is confided.
-_NUMBERS, _COLUMNS = "fitted", "fitted_of"
+_FITTED_TABLE, _COLUMNS = "fitted", "fitted_of"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FrozenSummaries:
         """What the same step fitted before; None outside of a series."""
         if not run.randomness.is_by_person:
             return None
-        numbers, before = (run.randomness.previous_fit(name) for name in (_NUMBERS, _COLUMNS))
+        numbers, before = (run.randomness.previous_fit(name) for name in (_FITTED_TABLE, _COLUMNS))
         if numbers is None or before is None:
             return cls(tuple(columns), {})
         if (names := tuple(before.frame["column"])) != tuple(columns):
@@ -44,18 +44,18 @@ class FrozenSummaries:
             earlier.setdefault(turn, []).append(float.fromhex(number))
         return cls(tuple(columns), earlier)
 
-    def frozen(self, turn: int, fresh: Any) -> Any:
+    def freeze(self, turn: int, fresh: Any) -> Any:
         """The summary of a round in the first release; in the first one, that of now."""
-        return _filled(fresh, iter(self.earlier[turn])) if turn in self.earlier else fresh
+        return _fill_summary(fresh, iter(self.earlier[turn])) if turn in self.earlier else fresh
 
-    def confided(self, summaries: Sequence[Any]) -> dict[str, Table]:
+    def private_tables(self, summaries: Sequence[Any]) -> dict[str, Table]:
         """The tables that the private trail keeps, every digit of them."""
         rows = [(turn, float(x).hex()) for turn, each in enumerate(summaries) for x in _numbers(each)]
         numbers = pl.DataFrame(rows, schema={"round": pl.Int64, "number": pl.String}, orient="row")
         kinds = (Column("round", Kind.CONTINUOUS), Column("number", Kind.NOMINAL))
         columns = pl.DataFrame({"column": pl.Series(self.columns, dtype=pl.String)})
         return {
-            _NUMBERS: Table(numbers, Schema(kinds)),
+            _FITTED_TABLE: Table(numbers, Schema(kinds)),
             _COLUMNS: Table(columns, Schema((Column("column", Kind.NOMINAL),))),
         }
 
@@ -71,12 +71,12 @@ def _numbers(what: Any) -> Iterator[float]:
         yield what
 
 
-def _filled(what: Any, numbers: Iterator[float]) -> Any:
+def _fill_summary(what: Any, numbers: Iterator[float]) -> Any:
     """A summary of the same shape with other numbers."""
     if isinstance(what, np.ndarray):
         return np.array([next(numbers) for _ in range(what.size)]).astype(what.dtype).reshape(what.shape)
     if is_dataclass(what) and not isinstance(what, type):
         return replace(
-            what, **{each.name: _filled(getattr(what, each.name), numbers) for each in fields(what)}
+            what, **{each.name: _fill_summary(getattr(what, each.name), numbers) for each in fields(what)}
         )
     return type(what)(next(numbers))

@@ -35,7 +35,10 @@ def seen_table(evidence: Evidence) -> Table:
         return evidence.original
 
     def seen() -> Table:
-        person, table = evidence.original.schema.only_role(Role.PERSON), _exactly_weighted(evidence, released)
+        person, table = (
+            evidence.original.schema.only_role(Role.PERSON),
+            _with_exact_weights(evidence, released),
+        )
         return (
             table if rows is None or person is None else _with_persons(table, evidence.original, person, rows)
         )
@@ -43,7 +46,7 @@ def seen_table(evidence: Evidence) -> Table:
     return evidence.remember("seen", seen)
 
 
-def _exactly_weighted(evidence: Evidence, released: Table) -> Table:
+def _with_exact_weights(evidence: Evidence, released: Table) -> Table:
     """The release with exact weights in place of averaged ones, unless the intruder is said to know these.
 
     A mean hides who was drawn as one of few, and would say that they are like many. Of a release that was
@@ -69,12 +72,12 @@ def _exactly_weighted(evidence: Evidence, released: Table) -> Table:
 def _with_persons(released: Table, original: Table, person: str, rows: Ints) -> Table:
     """Put the original's column of persons beside the released ones; what has no source is nobody's."""
     sources = pl.Series(np.where(rows < 0, 0, rows)).set(pl.Series(rows < 0), None)
-    told = original.frame[person].gather(sources)
+    persons = original.frame[person].gather(sources)
     column, others = original.schema[person], released.schema.with_role(Role.PERSON)
     if person in released.schema:  # what the release says is a column like others then
         column = replace(column, name=f"{person} of the original")
     schema = released.schema.replace(*(replace(released.schema[each], role=Role.OTHER) for each in others))
-    frame = released.frame.with_columns(told.alias(column.name))
+    frame = released.frame.with_columns(persons.alias(column.name))
     return replace(released, frame=frame, schema=schema.replace(column))
 
 
@@ -138,7 +141,7 @@ def joined_persons(evidence: Evidence, table: Table) -> Ints:
     return np.where(codes < 0, codes.max(initial=-1) + 1 + persons, codes)  # alone without a household
 
 
-def untraced(evidence: Evidence) -> str | None:
+def why_persons_unknown(evidence: Evidence) -> str | None:
     """Why nobody can tell whose the released records are, though persons have several; None if one can."""
     released, original = evidence.protected, evidence.original
     person = original.schema.only_role(Role.PERSON)
@@ -152,7 +155,7 @@ def untraced(evidence: Evidence) -> str | None:
     )
 
 
-def untrue(measure: str, evidence: Evidence) -> str | None:
+def why_pairs_unknown(measure: str, evidence: Evidence) -> str | None:
     """Why nobody can tell which links are right; None if one can."""
     if evidence.source_rows is None:
         return f"{measure} must know which record each released one comes from, got: records that do not map"
@@ -174,7 +177,7 @@ def _shared_identifier(evidence: Evidence) -> str | None:
 def belonging(evidence: Evidence) -> tuple[Ints, Ints | None, Ints | None]:
     """Whose records the intruder's and the released ones are, and which released one is the same as each."""
     known, sources = evidence.known_table, evidence.source_rows
-    if sources is None or untrue("", evidence):
+    if sources is None or why_pairs_unknown("", evidence):
         return persons_of(known), None, None
     shared = _shared_identifier(evidence) if evidence.scenario.external else None
     if shared is None:

@@ -24,7 +24,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.pace import one_thread_of_algebra
+from sfumato.kernels.threads import one_thread_of_algebra
 
 Aspect = Literal["risk", "utility"]
 Better = Literal["low", "high"]
@@ -111,7 +111,7 @@ class Score:
 
     def to_dict(self, *, private: bool = False) -> dict[str, Any]:
         """As a dictionary for JSON; what is known per record only in private."""
-        said: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "value": _finite(self.value),
             "status": self.status.value,
             "interval": [_finite(end) for end in self.interval] if self.interval else None,
@@ -124,10 +124,10 @@ class Score:
             "reason": self.reason,
         }
         if private and self.by_record is not None:
-            said["by_record"] = [_finite(value) for value in self.by_record.tolist()]
+            payload["by_record"] = [_finite(value) for value in self.by_record.tolist()]
         if private and self.by_value:
-            said["by_value"] = {name: dict(values) for name, values in self.by_value.items()}
-        return said
+            payload["by_value"] = {name: dict(values) for name, values in self.by_value.items()}
+        return payload
 
     def to_frame(self) -> pl.DataFrame:
         """One row: the number, how far it can be trusted, its doubt, what guessing scores."""
@@ -225,7 +225,7 @@ class Measure(Component):
     _former_flags = frozenset({
         "needs_release", "usual", "exact_up_to", "persons_drawn", "told_by", "sees_persons", "sees_copies",
         "only_held", "not_required", "counts_people", "needs_control", "intruder", "says",
-        "survives_joining", "counts_persons",
+        "survives_joining", "counts_persons", "undefined",
     })  # fmt: skip
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
@@ -269,7 +269,7 @@ class Measure(Component):
         """Whether it is shown unasked of such a table; not where it could only say that it does not apply."""
         return True
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
         if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
             return "one of the tables has no records"
@@ -357,7 +357,7 @@ class Measure(Component):
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
-        if (undefined := self.undefined(evidence)) is not None:
+        if (undefined := self.why_not_estimable(evidence)) is not None:
             return Score.not_estimable(undefined)
         run.check()
         with one_thread_of_algebra():
@@ -366,12 +366,12 @@ class Measure(Component):
             return replace(
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"
             )
-        return self._doubted(score, evidence)
+        return self._mark_as_estimate(score, evidence)
 
     def _by_approach(self, plain: Score, approach: Approach, run: Run) -> Score:
         """Score by a further approach; who looks at each record alone has no number of joined ones."""
         if approach.evidence.joined is not None and not self.sees_joined_records(approach.evidence):
-            return self._doubted(plain, approach.evidence)
+            return self._mark_as_estimate(plain, approach.evidence)
         return self._score_once(approach.evidence, run)
 
     def _worse(self, first: Score, second: Score, name: str) -> Score:
@@ -389,7 +389,7 @@ class Measure(Component):
             return math.nan
         return score.interval[1 if self.better == "low" else 0]
 
-    def _doubted(self, score: Score, evidence: Evidence) -> Score:
+    def _mark_as_estimate(self, score: Score, evidence: Evidence) -> Score:
         """Call a risk an estimate that is seen in a part of the records, or in each of a person's alone."""
         if self.aspect != "risk" or not math.isfinite(score.value):
             return score

@@ -6,12 +6,12 @@ import ctypes
 import sys
 
 #: Work on fewer records leaves little, and asking costs a moment.
-LARGE = 200_000
+LARGE_RECORDS = 200_000
 
 
-def give_back(n_records: int) -> None:
+def free_memory(n_records: int) -> None:
     """Give back what work on so many records has freed, where the system's library is glibc."""
-    if n_records >= LARGE and sys.platform == "linux":
+    if n_records >= LARGE_RECORDS and sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
             trim(0)

@@ -14,16 +14,16 @@ from sfumato.core.component import Component
 from sfumato.core.frozen_summaries import FrozenSummaries
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import RandomKey
-from sfumato.core.release import MAIN, PrivateArtifact, Release, stitched
+from sfumato.core.release import MAIN, PrivateArtifact, Release, concatenate_releases
 from sfumato.core.run import Run
+from sfumato.data.constraints import clip
 from sfumato.data.digest import BLOCK_RECORDS
-from sfumato.data.promises import as_promised
-from sfumato.data.relations.kept import KeptKind
+from sfumato.data.relations.invariants import KeptKind
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Values
-from sfumato.kernels.pace import one_thread_of_algebra
+from sfumato.kernels.threads import one_thread_of_algebra
 
 #: Kinds whose values are seen as codes.
 _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
@@ -273,7 +273,7 @@ class ColumnMethod(Method):
         results = run.engine.map(partial(_protect_column, self), _views(table, names, categories, run))
         protected = table
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
-            series = put_back(table, name, result, categories=categories.get(name))
+            series = set_protected_values(table, name, result, categories=categories.get(name))
             protected = protected.with_values(name, series)
         return Release.record_by_record(protected, notes=self.remarks(table), figures=self.tally(protected))
 
@@ -295,7 +295,7 @@ def _protect_column(method: ColumnMethod, work: tuple[ColumnView, RandomKey]) ->
     return result
 
 
-def put_back(
+def set_protected_values(
     table: Table, name: str, result: Values | pl.Series, *, categories: pl.Series | None = None
 ) -> pl.Series:
     """Set the protected values of the records that have one into the column; missing cells stay.
@@ -307,40 +307,42 @@ def put_back(
     if isinstance(result, pl.Series):
         fresh = result
     elif table.schema[name].kind in _CODED:
-        fresh = _decoded(original, result, table.categories(name) if categories is None else categories)
+        fresh = _decode_codes(original, result, table.categories(name) if categories is None else categories)
     elif table.schema[name].kind is Kind.DATE and original.dtype in TEXTUAL:
         fresh = _in_kind_of(original.clear().cast(pl.Date), result).cast(pl.String)
     else:
-        fresh = _in_kind_of(original, _as_promised(table, name, result, missing))
+        fresh = _in_kind_of(original, _clip_to_constraints(table, name, result, missing))
     if not missing.any():
         return fresh.alias(name)
     places = np.full(len(missing), -1, dtype=np.int64)
     places[~missing] = np.arange(len(fresh))
     spread = fresh.gather(pl.Series(places).replace(-1, None))
-    kept = original.cast(fresh.dtype, strict=False)  # a declared missing code such as −9 survives
-    return pl.select(pl.when(pl.Series(missing)).then(kept).otherwise(spread)).to_series().alias(name)
+    original_values = original.cast(fresh.dtype, strict=False)  # a declared missing code such as −9 survives
+    return (
+        pl.select(pl.when(pl.Series(missing)).then(original_values).otherwise(spread)).to_series().alias(name)
+    )
 
 
 def with_matrix(table: Table, names: Sequence[str], values: Floats) -> Table:
     """The table with other numbers in some columns, a column of ``values`` for each; missing cells stay."""
     protected = table
     for place, name in enumerate(names):
-        fresh = put_back(table, name, values[~table.missing(name), place])
+        fresh = set_protected_values(table, name, values[~table.missing(name), place])
         protected = protected.with_values(name, fresh)
     return protected
 
 
-def _as_promised(table: Table, name: str, result: Values, missing: Flags) -> Values:
+def _clip_to_constraints(table: Table, name: str, result: Values, missing: Flags) -> Values:
     column = table.schema[name]
     promises = (column.lower, column.upper, column.missing_range)
     if column.kind is not Kind.CONTINUOUS or not (
         column.integer or column.missing_codes or any(promise is not None for promise in promises)
     ):
         return result
-    return as_promised(column, table.numbers(name)[~missing], result.astype(np.float64))
+    return clip(column, table.numbers(name)[~missing], result.astype(np.float64))
 
 
-def _decoded(original: pl.Series, values: Values, categories: pl.Series) -> pl.Series:
+def _decode_codes(original: pl.Series, values: Values, categories: pl.Series) -> pl.Series:
     """Turn codes back into values, in the original's list of categories where it has one."""
     codes = values if values.dtype.kind in "iu" else np.rint(values)
     if codes is not values or codes.min(initial=0) < -1 or codes.max(initial=-1) >= len(categories):
@@ -449,18 +451,20 @@ class BlockMethod(Method):
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
             results = run.engine.map(partial(_take_turn, self, summaries), work)
-            told = _told(run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1))
+            tracked = _report_progress(
+                run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1)
+            )
             if turn < self.rounds:
-                found = run.engine.fold(self.merge, told)
+                found = run.engine.fold(self.merge, tracked)
                 summaries = (
                     *summaries,
-                    first.frozen(turn, found) if first and turn < self.frozen_rounds else found,
+                    first.freeze(turn, found) if first and turn < self.frozen_rounds else found,
                 )
-        release = _put_together(self, table, blocks, list(told))
+        release = _assemble_release(self, table, blocks, list(tracked))
         if first is None:
             return release
-        kept = PrivateArtifact(self, first.confided(summaries[: self.frozen_rounds]))
-        return replace(release, byproducts=replace(release.byproducts, private_artifacts=(kept,)))
+        artifact = PrivateArtifact(self, first.private_tables(summaries[: self.frozen_rounds]))
+        return replace(release, byproducts=replace(release.byproducts, private_artifacts=(artifact,)))
 
 
 def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
@@ -469,7 +473,7 @@ def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Bloc
     return method.protect_block(work[0], summaries, work[1])
 
 
-def _told(run: Run, task: str, results: Any, before: int, total: int) -> Iterator[Any]:
+def _report_progress(run: Run, task: str, results: Any, before: int, total: int) -> Iterator[Any]:
     for done, result in enumerate(results, start=before + 1):
         run.tell(task, done, total)
         yield result
@@ -504,14 +508,16 @@ def cut(table: Table, records: int = BLOCK_RECORDS) -> list[Block]:
     ]
 
 
-def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], answers: list[Any]) -> Release:
+def _assemble_release(
+    method: BlockMethod, table: Table, blocks: Sequence[Block], answers: list[Any]
+) -> Release:
     if all(isinstance(answer, Release) for answer in answers):
         starts = np.cumsum([0, *map(len, blocks)])
         pieces = [
             (Origin(range(start, start + len(block))), answer)
             for start, block, answer in zip(starts, blocks, answers, strict=False)
         ]
-        return _beside_the_rest(table, blocks[0].table.names, stitched(pieces, keep_order=False))
+        return _beside_the_rest(table, blocks[0].table.names, concatenate_releases(pieces, keep_order=False))
     shapes = [(len(block), len(block.names)) for block in blocks]
     wrong = sum(np.shape(answer) != shape for answer, shape in zip(answers, shapes, strict=True))
     if wrong:
@@ -523,7 +529,7 @@ def _put_together(method: BlockMethod, table: Table, blocks: Sequence[Block], an
     for position, name in enumerate(table.chosen):
         values, gone = np.concatenate([answer[:, position] for answer in answers]), table.missing(name)
         values = values[~gone] if gone.any() else values
-        series = put_back(table, name, values, categories=blocks[0].categories.get(name))
+        series = set_protected_values(table, name, values, categories=blocks[0].categories.get(name))
         protected = protected.with_values(name, series)
     return Release.record_by_record(protected)
 
@@ -533,8 +539,8 @@ def _beside_the_rest(table: Table, seen: Sequence[str], made: Release) -> Releas
     if not made.origin.is_known:
         raise DataError("the records of a block must be said to come from its records, got: no source rows")
     given = made.table
-    kept = [name for name in table.names if name in given.schema or name not in seen]
-    whole = made.origin.records_of(table.select(kept))
+    kept_columns = [name for name in table.names if name in given.schema or name not in seen]
+    whole = made.origin.records_of(table.select(kept_columns))
     for name in given.names:
         whole = whole.with_values(name, given.frame[name], column=given.schema[name])
     unseen = {name: nodes for name, nodes in table.nodes.items() if name not in seen}

@@ -107,7 +107,7 @@ class Origin:
         return Origin.of_rows(None if self.given is None else self.given[cut])
 
     @classmethod
-    def concatenated(cls, parts: Sequence[Origin]) -> Origin:
+    def concatenate(cls, parts: Sequence[Origin]) -> Origin:
         """The origin of records one below the other."""
         if all(each.is_synthetic for each in parts):
             return cls.synthetic()

@@ -34,8 +34,8 @@ class PerColumn(Generic[T]):
 
     def to_plain(self) -> T | dict[str, T]:
         """Say it as a plan does: one value, or a table with ``default`` and the exceptions."""
-        said = {} if self.default is None else {"default": self.default}
-        return {**said, **dict(self.exceptions)} if self.exceptions else self.default
+        payload = {} if self.default is None else {"default": self.default}
+        return {**payload, **dict(self.exceptions)} if self.exceptions else self.default
 
 
 class Resource(str):

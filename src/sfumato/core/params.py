@@ -174,16 +174,16 @@ class Param:
         if self.renamed and cleaned in self.renamed:
             note_renamed(f"`{self.name}` =", cleaned, self.renamed[cleaned])
             cleaned = self.renamed[cleaned]
-        if cleaned is None or not self._within(cleaned):
+        if cleaned is None or not self._is_within(cleaned):
             whose = f" of {owner}" if owner else ""
             meant = self.choice_of(value) if isinstance(value, str) else None
             raise ParameterError(
-                f"`{self.name}`{whose} must be {self.domain}, got: {_shown(value)}",
+                f"`{self.name}`{whose} must be {self.domain}, got: {_quote_value(value)}",
                 hint=f"here it is `{meant}`" if meant else self.hint,
             )
         return cleaned
 
-    def _within(self, value: Any) -> bool:
+    def _is_within(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -260,7 +260,7 @@ def _as_number(value: Real, kind: type) -> float | int | None:
     return number
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     """Quote a value that was given for a parameter; of anything but a plain one only its type is said.
 
     Somebody may have given a column of the data, whose cells must not stand in a message.
@@ -332,7 +332,7 @@ class Parameters:
     @classmethod
     def parameters(cls) -> tuple[Param, ...]:
         """The declared parameters, in order."""
-        return _declared(cast("Hashable", cls))
+        return _declare_params(cast("Hashable", cls))
 
     @classmethod
     def parameter(cls, name: str) -> Param:
@@ -349,11 +349,11 @@ class Parameters:
         return next((declared for declared in cls.parameters() if declared.drive), None)
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, payload: Mapping[str, Any]) -> Self:
         """Make an instance, gathering every fault among the parameters."""
         known = {declared.name: declared for declared in cls.parameters()}
         faults = []
-        for key, value in said.items():
+        for key, value in payload.items():
             try:
                 if key not in known:
                     raise UnknownNameError.of(f"parameter of {cls.name}", key, known)
@@ -364,24 +364,24 @@ class Parameters:
             raise faults[0]
         if faults:
             raise PlanError.gather(cls.name, [error.message for error in faults])
-        return cls(**said)
+        return cls(**payload)
 
     def to_dict(self) -> dict[str, Any]:
         """Say every parameter, so that a plan still means the same when a default changes."""
-        said = {declared.name: getattr(self, declared.name) for declared in self.parameters()}
-        return {key: _as_said(value) for key, value in said.items() if value is not None}
+        payload = {declared.name: getattr(self, declared.name) for declared in self.parameters()}
+        return {key: _plan_value(value) for key, value in payload.items() if value is not None}
 
     def __str__(self) -> str:
         """The name, with the settings that are not default: ``mdav``, ``mdav(k=3)``."""
         default = {
             declared.name: declared.clean(declared.default, owner="") for declared in self.parameters()
         }
-        said = [
+        settings = [
             f"{key}={getattr(self, key) if isinstance(value, list) else value}"
             for key, value in self.to_dict().items()
             if getattr(self, key) != default[key]
         ]
-        return f"{self.name}({', '.join(said)})" if said else self.name
+        return f"{self.name}({', '.join(settings)})" if settings else self.name
 
     def with_drive(self, value: float) -> Self:
         """Make the same with another value of the drive parameter."""
@@ -392,7 +392,7 @@ class Parameters:
         return changed
 
 
-def _as_said(value: Any) -> Any:
+def _plan_value(value: Any) -> Any:
     """Say a value as a plan does."""
     if isinstance(value, PerColumn):
         return value.to_plain()
@@ -400,7 +400,7 @@ def _as_said(value: Any) -> Any:
 
 
 @cache
-def _declared(cls: Any) -> tuple[Param, ...]:
+def _declare_params(cls: Any) -> tuple[Param, ...]:
     hints = typing.get_type_hints(cls)
     declared = {item.name: _declare(cls, item, hints[item.name]) for item in dataclasses.fields(cls)}
     for each in declared.values():

@@ -40,7 +40,7 @@ class PersonGenerator:
     """
 
     def __init__(self, key: bytes, people: Words, changing: Changing | None = None) -> None:
-        self._key, self._people, self._changing, self._drawn = key, people, changing, 0
+        self._key, self._people, self._changing, self._n_drawn = key, people, changing, 0
 
     def random(self, size: int | None = None) -> Any:
         """Numbers from 0 to less than 1."""
@@ -85,20 +85,20 @@ class PersonGenerator:
     def _words(self, size: int | None, values: Words | None = None) -> Words:
         """64 random bits for each record, or once for all of them; with values, those of both."""
         if size is not None and size != len(self._people):
-            raise _refused(f"{size} numbers for {len(self._people)} records")
-        named = hashlib.blake2b(str(self._drawn).encode(), key=self._key, digest_size=16, person=b"draw")
+            raise _refusal(f"{size} numbers for {len(self._people)} records")
+        named = hashlib.blake2b(str(self._n_drawn).encode(), key=self._key, digest_size=16, person=b"draw")
         first, second = np.frombuffer(named.digest(), dtype=np.uint64)
-        self._drawn += 1
+        self._n_drawn += 1
         whose = np.zeros(1, dtype=np.uint64) if size is None else self._people
-        found: Words = kernels.keyed.keyed_words(whose, first, second)
+        found: Words = kernels.siphash.keyed_words(whose, first, second)
         if values is not None:
-            found = kernels.keyed.keyed_words(found ^ values, first, second)
+            found = kernels.siphash.keyed_words(found ^ values, first, second)
         return found if size is not None else found[0]
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise _refused(f"`{name}`, for all records at once")
+        raise _refusal(f"`{name}`, for all records at once")
 
 
 def _shares(words: Words) -> Any:
@@ -114,7 +114,7 @@ def _normals(words: Words) -> Any:
     return ndtri(_shares(words) + 2.0 ** -(_BITS + 1))
 
 
-def _refused(got: str) -> RefusedError:
+def _refusal(got: str) -> RefusedError:
     return RefusedError(
         f"in a series chance must be drawn for each person, got: {got}",
         hint="take a method that draws for each record, such as noise or pram",

@@ -54,7 +54,7 @@ class RandomKey:
             key = hashlib.blake2b(name, digest_size=32, key=key, person=b"place").digest()
         return replace(self, key=key)
 
-    def beside(self, names: Sequence[str], values: Callable[[], Words]) -> RandomKey:
+    def with_values(self, names: Sequence[str], values: Callable[[], Words]) -> RandomKey:
         """The chance of records with these values in some columns: in a series it changes a little with them.
 
         Noise that stays the same while amounts move by a known share is gone in a difference.

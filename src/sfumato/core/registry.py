@@ -26,23 +26,23 @@ D = TypeVar("D", bound=Component)
 @cache
 def methods() -> Mapping[str, type[Method]]:
     """Every method by name: those in ``sfumato.methods`` and those of installed plugins."""
-    return _registered(Method, rooms=("methods",), group="sfumato.methods")
+    return _load_classes(Method, rooms=("methods",), group="sfumato.methods")
 
 
 @cache
 def measures() -> Mapping[str, type[Measure]]:
     """Every measure by name: those in ``sfumato.risk`` and ``sfumato.utility`` and those of plugins."""
-    return _registered(Measure, rooms=("risk", "utility"), group="sfumato.measures")
+    return _load_classes(Measure, rooms=("risk", "utility"), group="sfumato.measures")
 
 
 def method(name: str) -> type[Method]:
     """One method by name; nothing but its own module is imported."""
-    return _named("method", name, rooms=("methods",), everything=methods)
+    return _class_by_name("method", name, rooms=("methods",), everything=methods)
 
 
 def measure(name: str) -> type[Measure]:
     """One measure by name; nothing but its own module is imported."""
-    return _named("measure", name, rooms=("risk", "utility"), everything=measures)
+    return _class_by_name("measure", name, rooms=("risk", "utility"), everything=measures)
 
 
 def search(word: str) -> list[Match]:
@@ -135,11 +135,11 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
     for folder, file in files:
         module = ".".join((package, *file.relative_to(folder).with_suffix("").parts))
         facts: dict[str, Any] = {}  # of what stands before any class
-        said: dict[str, dict[str, Any]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         source = "\n" + file.read_text(encoding="utf-8")
         for cls, other, summary, fact, text, texts, places in _SAID.findall(source):
             if cls or other:
-                facts = said.setdefault(cls, {})
+                facts = entries.setdefault(cls, {})
             elif summary:
                 facts["summary"] = summary
             elif places:
@@ -148,13 +148,13 @@ def _read(package: str, folders: tuple[str, ...]) -> Mapping[str, Entry]:
                 facts[fact] = text or tuple(re.findall(r'"([^"]+)"', texts))
         found |= {
             cls: Entry(module, cls, room=room, **facts)
-            for cls, facts in said.items()
+            for cls, facts in entries.items()
             if cls and "name" in facts
         }
     return MappingProxyType(found)
 
 
-def _named(
+def _class_by_name(
     what: str, name: str, *, rooms: tuple[str, ...], everything: Callable[[], Mapping[str, type[D]]]
 ) -> type[D]:
     found = _among(what, name, [entry for room in rooms for entry in index(room).values()])
@@ -189,7 +189,7 @@ def _words(cls: type[Component]) -> tuple[str, ...]:
     return (cls.name, *vars(cls).get("aliases", ()))
 
 
-def _registered(base: type[D], *, rooms: tuple[str, ...], group: str) -> Mapping[str, type[D]]:
+def _load_classes(base: type[D], *, rooms: tuple[str, ...], group: str) -> Mapping[str, type[D]]:
     found: dict[str, type[D]] = {}
     words: dict[str, type[D]] = {}
     modules = [*(module for room in rooms for module in _modules_of(room)), *_plugins(group)]

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sfumato.core.budget import Budget, side_by_side
+from sfumato.core.budget import PrivacyBudget, side_by_side
 from sfumato.core.origin import Origin
 from sfumato.core.params import Parameters
-from sfumato.data.buckets import Buckets, Layout, bucketed
+from sfumato.data.buckets import Buckets, ReleaseLayout, join_buckets
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.generalised.text_forms import joined_nodes
+from sfumato.data.hidden_content import strip_hidden
 from sfumato.data.notebook import as_html
 from sfumato.data.schema import Role
-from sfumato.data.shown import only_shown
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
 from sfumato.errors import DataError, IdentifierWarning, quoted
@@ -34,7 +34,7 @@ BELOW_K = "records_below_k"
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedMethod:
     """What a method found out: a ``method`` that does the same to other tables, with these ``resources``."""
 
     method: Parameters
@@ -62,7 +62,7 @@ class Byproducts:
 
     notes: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
+    budget: PrivacyBudget = field(default_factory=PrivacyBudget)
     private_artifacts: tuple[PrivateArtifact, ...] = field(default=(), repr=False, compare=False)
 
 
@@ -129,11 +129,11 @@ class Release:
 
     tables: Mapping[str, Table]
     origin: Origin = field(default_factory=Origin.unknown)
-    layout: Layout | None = None
+    layout: ReleaseLayout | None = None
     classes: Ints | None = None
     steps: tuple[Provenance, ...] = ()
     byproducts: Byproducts = field(default_factory=Byproducts)
-    fit: Fit | None = field(default=None, compare=False)
+    fit: FittedMethod | None = field(default=None, compare=False)
     exact_weights: ExactWeights | None = field(default=None, compare=False)
 
     @classmethod
@@ -147,8 +147,8 @@ class Release:
         figures: Mapping[str, float] | None = None,
     ) -> Release:
         """Make a release of one table, of whose records ``source_rows`` are the originals."""
-        said = Byproducts(notes, figures or {})
-        return cls({MAIN: table}, Origin.of_rows(source_rows), classes=classes, byproducts=said)
+        byproducts = Byproducts(notes, figures or {})
+        return cls({MAIN: table}, Origin.of_rows(source_rows), classes=classes, byproducts=byproducts)
 
     @classmethod
     def record_by_record(
@@ -160,8 +160,8 @@ class Release:
         figures: Mapping[str, float] | None = None,
     ) -> Release:
         """Make a release of one table, whose records are the original's in their order."""
-        said = Byproducts(notes, figures or {})
-        return cls({MAIN: table}, Origin.identity(len(table)), classes=classes, byproducts=said)
+        byproducts = Byproducts(notes, figures or {})
+        return cls({MAIN: table}, Origin.identity(len(table)), classes=classes, byproducts=byproducts)
 
     @classmethod
     def unchanged(cls, table: Table) -> Release:
@@ -174,7 +174,9 @@ class Release:
     ) -> Release:
         """Make a release of the one table that an intruder reads, and the buckets that they know of."""
         return cls(
-            {MAIN: table}, origin or Origin.unknown(), None if buckets is None else Layout(buckets=buckets)
+            {MAIN: table},
+            origin or Origin.unknown(),
+            None if buckets is None else ReleaseLayout(buckets=buckets),
         )
 
     def with_table(self, table: Table) -> Release:
@@ -186,13 +188,15 @@ class Release:
         return replace(
             self,
             tables={MAIN: table},
-            layout=None if self.buckets is None else Layout(buckets=self.buckets),
+            layout=None if self.buckets is None else ReleaseLayout(buckets=self.buckets),
         )
 
     def with_notes(self, *notes: str, figures: Mapping[str, float] | None = None) -> Release:
         """The same with more to say of it."""
-        said = self.byproducts
-        more = replace(said, notes=(*said.notes, *notes), figures={**said.figures, **(figures or {})})
+        byproducts = self.byproducts
+        more = replace(
+            byproducts, notes=(*byproducts.notes, *notes), figures={**byproducts.figures, **(figures or {})}
+        )
         return replace(self, byproducts=more)
 
     @property
@@ -224,9 +228,9 @@ class Release:
         return self.byproducts.figures or (self.steps[-1].figures if self.steps else {})
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> PrivacyBudget:
         """What all of its differentially private steps spent."""
-        return sum((each.byproducts.budget for each in self.steps), Budget()) + self.byproducts.budget
+        return sum((each.byproducts.budget for each in self.steps), PrivacyBudget()) + self.byproducts.budget
 
     @property
     def fitted(self) -> Parameters | None:
@@ -264,7 +268,11 @@ class Release:
     @cached_property
     def buckets(self) -> Buckets | None:
         """The values that stand apart from their records; None where none does."""
-        return None if self.plain else bucketed(self.tables, self.layout or Layout(), self.source_rows)
+        return (
+            None
+            if self.plain
+            else join_buckets(self.tables, self.layout or ReleaseLayout(), self.source_rows)
+        )
 
     def reading(self) -> Table:
         """One table as an intruder reads it, whatever the number of tables.
@@ -283,7 +291,7 @@ class Release:
         The way out is ``sfumato.release(...)`` and ``release.write(folder)``: nobody has judged these data,
         their records stand in their order, and no trail tells how they were made.
         """
-        shown = {name: self.to_native(self._shown(table)) for name, table in self.tables.items()}
+        shown = {name: self.to_native(self._visible_frame(table)) for name, table in self.tables.items()}
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
     def to_native(self, frame: pl.DataFrame) -> Any:
@@ -291,8 +299,8 @@ class Release:
         return frame
 
     @staticmethod
-    def _shown(table: Table) -> pl.DataFrame:
-        frame, schema = only_shown(table.frame), table.schema
+    def _visible_frame(table: Table) -> pl.DataFrame:
+        frame, schema = strip_hidden(table.frame), table.schema
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = quoted(left)
@@ -337,7 +345,7 @@ class Release:
         return replace(
             later,
             origin=self.origin.then(later.origin),
-            layout=later.layout and later.layout.mapped(self.origin.locate),
+            layout=later.layout and later.layout.map_rows(self.origin.locate),
             steps=self.steps + later.steps,
             byproducts=replace(later.byproducts, budget=budget),
             fit=later.fit or self.fit,
@@ -345,11 +353,11 @@ class Release:
 
     def of_stratum(self, stratum: Stratum) -> Release:
         """The same, its private artefacts being those of a stratum."""
-        told = tuple(replace(each, stratum=stratum) for each in self.byproducts.private_artifacts)
-        return replace(self, byproducts=replace(self.byproducts, private_artifacts=told))
+        artifacts = tuple(replace(each, stratum=stratum) for each in self.byproducts.private_artifacts)
+        return replace(self, byproducts=replace(self.byproducts, private_artifacts=artifacts))
 
 
-def stitched(pieces: Sequence[tuple[Origin, Release]], *, keep_order: bool) -> Release:
+def concatenate_releases(pieces: Sequence[tuple[Origin, Release]], *, keep_order: bool) -> Release:
     """Put the releases of parts together, each given with the origin of what it was made of."""
     releases = [release for _, release in pieces]
     classes = None
@@ -357,23 +365,23 @@ def stitched(pieces: Sequence[tuple[Origin, Release]], *, keep_order: bool) -> R
         labels = [release.classes for release in releases if release.classes is not None]
         offsets = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in labels)])
         classes = np.concatenate([each + offset for each, offset in zip(labels, offsets, strict=False)])
-    said = [release.byproducts for release in releases]
+    byproducts = [release.byproducts for release in releases]
     whole = Release(
-        {MAIN: _joined([release.table for release in releases])},
-        Origin.concatenated([own.then(release.origin) for own, release in pieces]),
+        {MAIN: _concatenate_tables([release.table for release in releases])},
+        Origin.concatenate([own.then(release.origin) for own, release in pieces]),
         classes=classes,
         byproducts=Byproducts(
-            tuple(dict.fromkeys(note for each in said for note in each.notes)),
-            _together([release.figures for release in releases], [own.size for own, _ in pieces]),
+            tuple(dict.fromkeys(note for each in byproducts for note in each.notes)),
+            _merge_figures([release.figures for release in releases], [own.size for own, _ in pieces]),
             side_by_side([release.budget for release in releases]),
-            tuple(artifact for each in said for artifact in each.private_artifacts),
+            tuple(artifact for each in byproducts for artifact in each.private_artifacts),
         ),
     )
     rows = None if whole.origin.is_identity else whole.origin.rows
-    return reordered(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
+    return reorder(whole, np.argsort(rows, kind="stable")) if keep_order and rows is not None else whole
 
 
-def _together(figures: Sequence[Mapping[str, float]], records: Sequence[int]) -> dict[str, float]:
+def _merge_figures(figures: Sequence[Mapping[str, float]], records: Sequence[int]) -> dict[str, float]:
     """The figures of parts together: counts add up, of losses it is the mean over the records."""
     found: dict[str, float] = {}
     for name in dict.fromkeys(name for each in figures for name in each):
@@ -387,7 +395,7 @@ def _together(figures: Sequence[Mapping[str, float]], records: Sequence[int]) ->
     return found
 
 
-def _joined(tables: Sequence[Table]) -> Table:
+def _concatenate_tables(tables: Sequence[Table]) -> Table:
     """One below the other; labels of groups of values get one table of what they cover."""
     named = {name for table in tables for name in table.nodes}
     ranged = {name for table in tables for name, dtype in table.frame.schema.items() if is_interval(dtype)}
@@ -403,7 +411,7 @@ def _joined(tables: Sequence[Table]) -> Table:
     return replace(tables[0], frame=frame, schema=tables[-1].schema, nodes=nodes)
 
 
-def reordered(release: Release, order: Ints) -> Release:
+def reorder(release: Release, order: Ints) -> Release:
     """Put the records of a release in another order; further tables stay as they are."""
     name, table = next(iter(release.tables.items()))
     exact = release.exact_weights
@@ -413,5 +421,5 @@ def reordered(release: Release, order: Ints) -> Release:
         exact_weights=exact and replace(exact, values=exact.values[order]),
         origin=release.origin.take(order),
         classes=None if release.classes is None else release.classes[order],
-        layout=release.layout and release.layout.reordered(order),
+        layout=release.layout and release.layout.reorder(order),
     )

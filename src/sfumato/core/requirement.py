@@ -127,7 +127,7 @@ class Requirement:
         return cls(_sure_of(measure, confidence), form["sign"], level, confidence)
 
     @property
-    def persons_alike(self) -> int | None:
+    def required_class_size(self) -> int | None:
         """How many persons must be alike, if that is what it asks, as ``k >= 5`` does; else None."""
         measure = self.measure
         if not isinstance(measure, ClassMeasure) or not measure.class_values.are_sizes:
@@ -144,19 +144,19 @@ class Requirement:
         return ~_COMPARED[self.sign](values, self.level)
 
     @property
-    def can_be_missed(self) -> bool:
+    def can_fail(self) -> bool:
         """Whether a release can miss it; not if the worst there is meets it, as of ``k >= 1``."""
         return not _COMPARISONS[self.sign](self.measure.worst, self.level)
 
     @property
     def judges(self) -> Aspect | Literal["nothing"]:
         """What it judges: risk or utility; nothing, if no release can miss it."""
-        return self.measure.aspect if self.can_be_missed else "nothing"
+        return self.measure.aspect if self.can_fail else "nothing"
 
     @property
     def vacuity(self) -> str:
         """Why it judges nothing, and what to ask instead; empty if it can be missed."""
-        if self.can_be_missed:
+        if self.can_fail:
             return ""
         asked = "less" if self.measure.better == "low" else "more"
         return f"`{self.short}` is met by every release: ask for {asked} than {_exact(self.measure.worst)}"
@@ -186,22 +186,23 @@ class Requirement:
     def verdict(self, score: Score) -> str:
         """Say in one line whether it is met, and if not, why."""
         worst = self.worst(score)
-        said = "is" if score.status is Status.OK else "may be"
+        verb = "is" if score.status is Status.OK else "may be"
         how = f" {score.details[APPROACH]}" if APPROACH in score.details else ""
         how += f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
-            how += "" if self.can_be_missed else ", as it is of every release"
-            return f"met: {self._named} {said} {worst:.6g}{how}"
+            how += "" if self.can_fail else ", as it is of every release"
+            return f"met: {self._measure_text} {verb} {worst:.6g}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
             if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
-            return f"not met: {self._named} is {score.status}{why}"
+            return f"not met: {self._measure_text} is {score.status}{why}"
         short = f"{worst:.6g}"  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
         why = f" ({score.reason})" if score.reason and score.status is Status.OK else ""
-        return f"not met: {self._named} {said} {value}{how}, must be {self.sign} {_exact(self.level)}{why}"
+        must = f"must be {self.sign} {_exact(self.level)}"
+        return f"not met: {self._measure_text} {verb} {value}{how}, {must}{why}"
 
     def is_estimated(self, score: Score) -> bool:
         """Whether what it is judged by is an estimate: neither certain nor proved."""
@@ -216,29 +217,31 @@ class Requirement:
     @property
     def short(self) -> str:
         """As it is said to people: settings of the measure that are as usual are left out."""
-        return f"{self._named} {self.sign} {self.level:g}{self.at}"
+        return f"{self._measure_text} {self.sign} {self.level:g}{self.at}"
 
     @property
-    def _named(self) -> str:
+    def _measure_text(self) -> str:
         """The measure, without the confidence that is said behind the level."""
-        said = self.measure
-        if self.confidence is not None and isinstance(said, EstimatedMeasure):
-            said = replace(said, confidence=type(said)().confidence)
-        return str(said)
+        measure = self.measure
+        if self.confidence is not None and isinstance(measure, EstimatedMeasure):
+            measure = replace(measure, confidence=type(measure)().confidence)
+        return str(measure)
 
     def __str__(self) -> str:
         settings = self.measure.to_dict()
         if self.confidence is not None:
             settings.pop("confidence")  # it is said behind
-        said = ", ".join(f"{key}={_said(value)}" for key, value in settings.items() if value != [])
+        settings_text = ", ".join(
+            f"{key}={_parameter_text(value)}" for key, value in settings.items() if value != []
+        )
         asked = f"{self.sign} {_exact(self.level)}{self.at}"
-        return f"{self.measure.name}{f'({said})' if said else ''} {asked}"
+        return f"{self.measure.name}{f'({settings_text})' if settings_text else ''} {asked}"
 
 
 def why_unjudged(requirements: Iterable[Requirement], at_stake: str) -> str:
     """Why requirements judge no risk, each being on utility or met by all, and what is at stake."""
     every = list(dict.fromkeys(requirements))
-    utility = [each.short for each in every if each.can_be_missed]
+    utility = [each.short for each in every if each.can_fail]
     only = [f"only utility is required ({', '.join(utility)})"] if utility else []
     return "; ".join([*only, *(each.vacuity for each in every if each.vacuity), at_stake])
 
@@ -263,7 +266,7 @@ def _sure_of(measure: Measure, confidence: float | None) -> Measure:
     return replace(measure, confidence=confidence)
 
 
-def _said(value: Any) -> str:
+def _parameter_text(value: Any) -> str:
     return "+".join(value) if isinstance(value, list) else str(value)
 
 

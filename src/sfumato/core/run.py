@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.core.params import Resource
 from sfumato.core.randomness import ByPlace, Label, RandomKey
-from sfumato.engines.memory import Engine, Memory
+from sfumato.engines.memory import Engine, MemoryEngine
 from sfumato.errors import Cancelled, ParameterError, UnknownNameError
 
 A = TypeVar("A")
@@ -32,7 +32,7 @@ def ignore(_event: Any) -> None:
     """Tell nobody: the library's default."""
 
 
-def never() -> bool:
+def never_stop() -> bool:
     """Never stop: the library's default."""
     return False
 
@@ -48,7 +48,7 @@ class Progress:
 
     report: Callable[[ProgressEvent], None] = ignore
     found: Callable[[Mapping[str, Any]], None] = ignore
-    stopped: Callable[[], bool] = never
+    stopped: Callable[[], bool] = never_stop
     deadline: float = math.inf
     clock: Callable[[], float] = time.monotonic
 
@@ -56,7 +56,7 @@ class Progress:
         """Whether to stop now."""
         return self.stopped() or self.clock() > self.deadline
 
-    def within(self, seconds: float, clock: Callable[[], float]) -> Progress:
+    def with_deadline(self, seconds: float, clock: Callable[[], float]) -> Progress:
         """The same, over after so many seconds of a clock."""
         deadline = clock() + seconds
         if clock is self.clock or self.deadline == math.inf:
@@ -90,7 +90,7 @@ class Run:
             raise ParameterError("a run must be given a seed or its randomness, got: both")
         parts = {
             "randomness": randomness or (ByPlace.from_system() if seed is None else ByPlace(seed)),
-            "engine": engine or Memory(),
+            "engine": engine or MemoryEngine(),
             "progress": progress or Progress(),
             "resources": resources or {},
         }
@@ -117,9 +117,9 @@ class Run:
         """The same run telling nobody, for parts of a work whose whole is told; it can still be stopped."""
         return replace(self, progress=replace(self.progress, report=ignore, found=ignore))
 
-    def within(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> Run:
+    def with_deadline(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> Run:
         """The same run, stopped after so many seconds: what is slower than thought is not awaited."""
-        return replace(self, progress=self.progress.within(seconds, clock))
+        return replace(self, progress=self.progress.with_deadline(seconds, clock))
 
     def check(self) -> None:
         """Raise if the user asked to stop, or time is up."""

@@ -7,7 +7,7 @@ import math
 from sfumato.kernels.arrays import Floats
 
 #: How sure an interval is to hold the mean of all.
-SURE = 0.95
+CONFIDENCE = 0.95
 
 
 def mean_interval(values: Floats, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -26,16 +26,20 @@ def mean_interval(values: Floats, bounds: tuple[float, float]) -> tuple[float, f
     if not math.isfinite(low) or not math.isfinite(high):
         from scipy.special import stdtrit
 
-        far = float(stdtrit(n - 1, (1 + SURE) / 2) * values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.inf
+        far = (
+            float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / math.sqrt(n))
+            if n > 1
+            else math.inf
+        )
         return max(low, mean - far), min(high, mean + far)
     share = min(max((mean - low) / (high - low), 0.0), 1.0)
-    reach = math.log(2 / (1 - SURE)) / n
-    ends = (_last_within(share, end, reach) for end in (0.0, 1.0))
+    reach = math.log(2 / (1 - CONFIDENCE)) / n
+    ends = (_farthest_mean(share, end, reach) for end in (0.0, 1.0))
     first, last = (low + end * (high - low) for end in ends)
     return first, last
 
 
-def _last_within(share: float, end: float, reach: float) -> float:
+def _farthest_mean(share: float, end: float, reach: float) -> float:
     """The mean farthest towards an end of 0 to 1 that the divergence from a share does not rule out."""
     inside, outside = share, end
     for _ in range(60):

@@ -32,9 +32,9 @@ class Match(NamedTuple):
 def search(word: str, classes: Mapping[What, Iterable[type[Component]]]) -> list[Match]:
     """What a word means: by another name or a choice; else, unless a sentence is told, as part of a name."""
     each = [(what, cls) for what, some in classes.items() for cls in some]
-    told = bool(sentence_of(word))
-    found = [match for what, cls in each for match in _meanings(word, what, cls, choices=not told)]
-    if found or told or len(same_word(word)) < _LETTERS:
+    has_sentence = bool(sentence_of(word))
+    found = [match for what, cls in each for match in _meanings(word, what, cls, choices=not has_sentence)]
+    if found or has_sentence or len(same_word(word)) < _LETTERS:
         return found if same_word(word) else []  # of a class without a title, nothing is the title
     parts = set(words_in(word))
     return [
@@ -62,13 +62,13 @@ def _names(cls: type[Component]) -> tuple[str, ...]:
 def hint_for(what: str, word: str, found: list[Match]) -> str:
     """Say in an error what a word means here, what was asked for first; nothing if nobody knows."""
     found = sorted(found, key=lambda match: match.what not in what)
-    said = [
+    meanings = [
         quoted([match]) if match.what in what else f"the {match.what} {quoted([match])}" for match in found
     ]
-    if not said:
+    if not meanings:
         return sentence_of(word)
-    more = f", and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
-    return f"here it is {' or '.join(said[:_NAMED])}{more}"
+    more = f", and {len(meanings) - _NAMED} more" if len(meanings) > _NAMED else ""
+    return f"here it is {' or '.join(meanings[:_NAMED])}{more}"
 
 
 def sentence_of(word: str) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato.data.classes.classes import Classes, column_codes
 from sfumato.data.classes.packing import Coding, number, pack
-from sfumato.data.generalised.ranges import Groups, with_ranges
+from sfumato.data.generalised.ranges import RecordGroups, with_ranges
 from sfumato.data.schema import Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
@@ -51,14 +51,17 @@ class Buckets:
     @cached_property
     def reading(self) -> Table:
         """The table as it reads: in the columns apart, each record shows what its bucket spans."""
-        return with_ranges(self.values, self.names, Groups.of(self.of_values), exact_ends=True)
+        return with_ranges(self.values, self.names, RecordGroups.of(self.of_values), exact_ends=True)
 
-    def taken(self, rows: Ints) -> Buckets:
+    def select_rows(self, rows: Ints) -> Buckets:
         """The same for some of the records, with all the values of their buckets."""
         of_record = self.of_record[rows]
-        kept = np.flatnonzero(np.isin(self.of_values, of_record))
+        value_rows = np.flatnonzero(np.isin(self.of_values, of_record))
         return replace(
-            self, of_record=of_record, of_values=self.of_values[kept], values=self.values.take(kept)
+            self,
+            of_record=of_record,
+            of_values=self.of_values[value_rows],
+            values=self.values.take(value_rows),
         )
 
     def chances(self, met: Floats) -> Floats:
@@ -83,7 +86,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ReleaseLayout:
     """How the tables of a release belong together.
 
     ``keys`` are the columns by which each table is joined to the others. ``bucketed_columns`` are groups of
@@ -103,7 +106,7 @@ class Layout:
         """Whether every value of the first table is its record's own."""
         return not self.bucketed_columns and self.buckets is None
 
-    def mapped(self, locate: Callable[[Ints], Ints | None]) -> Layout:
+    def map_rows(self, locate: Callable[[Ints], Ints | None]) -> ReleaseLayout:
         """The same with other rows of the originals; what has none is left out."""
         sources, moved = (
             {name: rows for name, each in known.items() if (rows := locate(each)) is not None}
@@ -111,12 +114,12 @@ class Layout:
         )
         return replace(self, sources=sources, moved=moved)
 
-    def reordered(self, order: Ints) -> Layout:
+    def reorder(self, order: Ints) -> ReleaseLayout:
         """The same for records of the first table in another order."""
         return replace(
             self,
             moved={name: each[order] for name, each in self.moved.items()},
-            buckets=self.buckets and self.buckets.taken(order),
+            buckets=self.buckets and self.buckets.select_rows(order),
         )
 
     def groups(self, tables: Mapping[str, Table]) -> Sequence[tuple[str, ...]]:
@@ -127,7 +130,7 @@ class Layout:
         ]
 
 
-def bucketed(tables: Mapping[str, Table], layout: Layout, rows: Ints | None) -> Buckets | None:
+def join_buckets(tables: Mapping[str, Table], layout: ReleaseLayout, rows: Ints | None) -> Buckets | None:
     """Join tables by their buckets; the first has a row for each record. None: nothing stands apart.
 
     Where it is known from which originals the rows of the first table and those of another one come
@@ -144,33 +147,33 @@ def bucketed(tables: Mapping[str, Table], layout: Layout, rows: Ints | None) -> 
     )
     if not left or not (by or others):  # a file without its buckets is read as it stands
         return None
-    of_record = _numbered(values.frame, by)
+    of_record = _bucket_numbers(values.frame, by)
     own = set[str]()
     for name, cells in layout.moved.items():
         if rows is not None and name in values.schema:
-            values = values.with_values(name, values.frame[name].gather(_back(cells, rows)))
+            values = values.with_values(name, values.frame[name].gather(_rows_of_sources(cells, rows)))
             own.add(name)
     for name, table in others:
-        told = [each for each in by if each in table.schema]
-        there = table if table.weights is None else _repeated(table)
+        shared = [each for each in by if each in table.schema]
+        there = table if table.weights is None else _repeat_rows(table)
         sources = layout.sources.get(name)
         if rows is not None and sources is not None and len(sources) == len(rows):
-            places = _back(sources, rows)
+            places = _rows_of_sources(sources, rows)
             own.update(table.names)
         else:
-            places = _places(values.frame, there.frame, told)
-        values = _beside(values, there.take(places), told)
+            places = _places(values.frame, there.frame, shared)
+        values = _side_by_side(values, there.take(places), shared)
     return Buckets(of_record, of_record, values, left, frozenset(own))
 
 
-def _back(sources: Ints, rows: Ints) -> Ints:
+def _rows_of_sources(sources: Ints, rows: Ints) -> Ints:
     """Where the rows of the same originals stand that come from ``sources``."""
     places = np.empty(len(rows), dtype=np.int64)
     places[np.argsort(rows)] = np.argsort(sources)
     return places
 
 
-def _numbered(frame: pl.DataFrame, by: Sequence[str]) -> Ints:
+def _bucket_numbers(frame: pl.DataFrame, by: Sequence[str]) -> Ints:
     """The number of each row's bucket, from 0; without a column that tells it, all are in one."""
     if not by:
         return np.zeros(frame.height, dtype=np.int64)
@@ -178,7 +181,7 @@ def _numbered(frame: pl.DataFrame, by: Sequence[str]) -> Ints:
     return joined.rank("dense").fill_null(0).to_numpy().astype(np.int64)
 
 
-def _repeated(table: Table) -> Table:
+def _repeat_rows(table: Table) -> Table:
     """The rows of a table with counts as often as these say."""
     assert table.weights is not None  # counts are weights: of how many records a row tells
     return table.take(np.repeat(np.arange(len(table)), table.weights.astype(np.int64)))
@@ -186,21 +189,25 @@ def _repeated(table: Table) -> Table:
 
 def _places(first: pl.DataFrame, second: pl.DataFrame, by: Sequence[str]) -> Ints:
     """For each row of the first table a row of the second of the same bucket, each once."""
-    both = _numbered(pl.concat([first.select(by), second.select(by)]), by) if by else np.zeros(0, np.int64)
+    both = (
+        _bucket_numbers(pl.concat([first.select(by), second.select(by)]), by) if by else np.zeros(0, np.int64)
+    )
     both = both if by else np.zeros(first.height + second.height, dtype=np.int64)
-    mine, theirs = np.argsort(both[: first.height], kind="stable"), both[first.height :]
-    found = np.argsort(theirs, kind="stable")
-    if len(mine) != len(found) or not np.array_equal(both[: first.height][mine], theirs[found]):
+    first_order, second_codes = np.argsort(both[: first.height], kind="stable"), both[first.height :]
+    found = np.argsort(second_codes, kind="stable")
+    if len(first_order) != len(found) or not np.array_equal(
+        both[: first.height][first_order], second_codes[found]
+    ):
         raise DataError(
             "the tables of a release must have as many records in each bucket, got: others in some buckets",
             hint="read the files that were written together",
         )
-    places = np.empty(len(mine), dtype=np.int64)
-    places[mine] = found
+    places = np.empty(len(first_order), dtype=np.int64)
+    places[first_order] = found
     return places
 
 
-def _beside(values: Table, others: Table, by: Sequence[str]) -> Table:
+def _side_by_side(values: Table, others: Table, by: Sequence[str]) -> Table:
     """Two tables side by side, what both have and counts left out of the second."""
     counted = others.schema.only_role(Role.WEIGHT)
     names = [name for name in others.names if name not in (*by, *values.names, counted)]

@@ -49,7 +49,7 @@ def breaches(table: Table) -> Iterator[tuple[str, Flags]]:
     exact = [rule for rule in table.schema.rules if not table.is_generalised(*rule.columns)]
     frame = without_missing(table, {name for rule in exact for name in rule.columns})
     for rule in exact:
-        yield rule_promise(rule), rule.broken(frame).to_numpy()
+        yield rule_promise(rule), rule.breaks(frame).to_numpy()
 
 
 def is_counted(table: Table, column: Column) -> bool:

@@ -56,17 +56,17 @@ def time_unit_of(instants: Floats) -> float:
 
 def codes_of_both(known: Table, released: Table, name: str) -> tuple[Ints, Ints]:
     """Code a column of both tables into one list of values, ordinal ones in their order; −1 where missing."""
-    mine, theirs = known.codes(name), released.codes(name)
-    first, second = canonical_text(mine.categories), canonical_text(theirs.categories)
+    known_codes, released_codes = known.codes(name), released.codes(name)
+    first, second = canonical_text(known_codes.categories), canonical_text(released_codes.categories)
     found = match_leaves(second, first).astype(np.int64)
     new = found < 0
     found[new] = len(first) + np.arange(int(new.sum()))
     first_places = np.arange(len(first))
     if new.any() and known.schema[name].kind is Kind.ORDINAL and _has_natural_order(known, name):
-        union = _order_of(mine.categories, theirs.categories.filter(pl.Series(new)))
+        union = _order_of(known_codes.categories, released_codes.categories.filter(pl.Series(new)))
         first_places, found = union[: len(first)], union[found]
     # Code −1 is the last.
-    return np.append(first_places, -1)[mine.codes], np.append(found, -1)[theirs.codes]
+    return np.append(first_places, -1)[known_codes.codes], np.append(found, -1)[released_codes.codes]
 
 
 def _has_natural_order(table: Table, name: str) -> bool:

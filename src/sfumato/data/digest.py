@@ -23,7 +23,7 @@ def digest_of(names: Iterable[str], blocks: Iterable[pl.DataFrame]) -> bytes:
     ordered, records = sorted(names), 0
     state = hashlib.blake2b(digest_size=32)
     for name in ordered:
-        state.update(_sized(name.encode()))
+        state.update(_with_length(name.encode()))
     for block in blocks:
         if block.height:  # a stream of nothing may come as one empty block
             state.update(block_digest(block))
@@ -42,13 +42,13 @@ def block_digest(block: pl.DataFrame) -> bytes:
 
 def _add(state: Any, series: pl.Series) -> None:
     """Add where values are missing, then those that are there: what lies under a null never counts."""
-    state.update(_sized(np.packbits(series.is_null().to_numpy()).tobytes()))
+    state.update(_with_length(np.packbits(series.is_null().to_numpy()).tobytes()))
     present, dtype = series.drop_nulls(), series.dtype
     if not len(present):
         return  # nothing, of whatever type
     if isinstance(dtype, pl.Struct):
         for part in dtype.fields:
-            state.update(b"part" + _sized(part.name.encode()))
+            state.update(b"part" + _with_length(part.name.encode()))
             _add(state, present.struct.field(part.name))
     elif isinstance(dtype, pl.List | pl.Array):
         lists = present.arr.to_list() if isinstance(dtype, pl.Array) else present
@@ -75,5 +75,5 @@ def _add_texts(state: Any, texts: pl.Series) -> None:
     state.update(str(texts.str.join("").item()).encode())
 
 
-def _sized(part: bytes) -> bytes:
+def _with_length(part: bytes) -> bytes:
     return len(part).to_bytes(8, "little") + part

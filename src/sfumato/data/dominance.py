@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.data.shown import ENOUGH
+from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.kernels.arrays import Floats, Ints
 
 #: One contributor has less than this share of the sum, the (1, k) rule.
@@ -22,7 +22,7 @@ def hides_each(contributions: Floats, persons: Ints | None = None) -> bool:
     own: Floats = contributions
     if persons is not None:
         own = np.bincount(np.unique(persons, return_inverse=True)[1], weights=own).astype(np.float64)
-    return bool(np.count_nonzero(own) >= ENOUGH) and not is_dominated(own)
+    return bool(np.count_nonzero(own) >= MIN_PERSONS_NAMED) and not is_dominated(own)
 
 
 def is_dominated(contributions: Floats) -> bool:

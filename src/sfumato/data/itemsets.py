@@ -58,8 +58,8 @@ class Occurrences:
                 holes[holders] = False
                 extra[i] = len(np.setdiff1d(persons[holes], persons[~holes]))  # who has another may have both
             elif missing == "worst":  # a set with a hole is not known; as a category a hole is the code 0
-                kept = ~holes[holders]
-                holders, codes = holders[kept], codes[kept]
+                keep = ~holes[holders]
+                holders, codes = holders[keep], codes[keep]
             records.append(holders)
             items.append(codes + sum(len(each) for each in columns))
             columns.append(np.full(len(own) + 1, i, dtype=np.int64))
@@ -72,11 +72,11 @@ class Occurrences:
     def become(self, others: Ints, columns: Ints) -> Occurrences:
         """The same sets of ``others`` in place of the items, each once; those below 0 are left out."""
         items = others[self.items]
-        kept = items >= 0
-        pairs = np.unique(self.records[kept] * len(columns) + items[kept])
+        keep = items >= 0
+        pairs = np.unique(self.records[keep] * len(columns) + items[keep])
         return replace(self, records=pairs // len(columns), items=pairs % len(columns), columns=columns)
 
-    def sets(self) -> Sets:
+    def sets(self) -> Itemsets:
         """The sets with their items from the rarest to the most common."""
         counts = np.bincount(self.items, minlength=len(self.columns))
         rarest_first = np.argsort(counts, kind="stable")[int((counts == 0).sum()) :]
@@ -84,7 +84,7 @@ class Occurrences:
         places[rarest_first] = np.arange(len(rarest_first))
         rows, coded = np.argsort(self.order)[self.records], places[self.items]
         turn = np.lexsort((coded, rows))
-        return Sets(
+        return Itemsets(
             starts=np.searchsorted(rows[turn], np.arange(len(self.persons) + 1)),
             items=coded[turn].astype(np.int32),
             numbers=rarest_first,
@@ -116,7 +116,7 @@ class Combinations:
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class Itemsets:
     """The items of each record as whole numbers, rare ones first; one person's records next to each other."""
 
     starts: Ints  # [n + 1] where a record's items begin

@@ -14,16 +14,16 @@ _ROWS = 30
 
 def as_html(sentences: Sequence[str], frame: pl.DataFrame | None = None) -> str:
     """Sentences as paragraphs, and below them the first rows of a table."""
-    said = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     if frame is None or not frame.width:
-        return f"<div>{said}</div>"
+        return f"<div>{paragraphs}</div>"
     head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
     rows = "".join(
         f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>"
         for row in frame.head(_ROWS).iter_rows()
     )
     more = f"<p>… {frame.height - _ROWS} more</p>" if frame.height > _ROWS else ""
-    return f"<div>{said}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}</div>"
+    return f"<div>{paragraphs}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}</div>"
 
 
 def as_page(title: str, body: str) -> str:

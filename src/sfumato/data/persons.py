@@ -42,7 +42,7 @@ def with_own_numbers(codes: Ints) -> Ints:
     return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
 
 
-def drawn_together(table: Table, records: int, rng: np.random.Generator) -> Ints:
+def sample_by_person(table: Table, records: int, rng: np.random.Generator) -> Ints:
     """So many records by lot, all of a household or person together, so that there may be a few more."""
     roles = [table.schema.only_role(role) for role in (Role.HOUSEHOLD, Role.PERSON)]
     name = next((name for name in roles if name is not None), None)

@@ -34,7 +34,7 @@ def points_of(
     """Place the records of a table by its chosen columns, around zero; complete and finite.
 
     Continuous columns are placed by their value, dates by their time, ordinal columns by the position of
-    their value in its order (`standardised`); nominal ones by `places_of`, or with ``nominal="hierarchy"`` by
+    their value in its order (`standardise`); nominal ones by `places_of`, or with ``nominal="hierarchy"`` by
     `places_in` the one that is given for them. A missing value lies at the mean.
     """
     blocks = []
@@ -45,11 +45,11 @@ def points_of(
         elif table.schema[name].kind is Kind.NOMINAL:
             blocks.append(_spread_out(table.codes(name).codes, scale=scale, nominal=nominal))
         else:
-            blocks.append(standardised(table.numbers(name), scale)[:, None])
+            blocks.append(standardise(table.numbers(name), scale)[:, None])
     return np.concatenate(blocks, axis=1) if blocks else np.zeros((len(table), 1))
 
 
-def standardised(values: Floats, scale: Scale) -> Floats:
+def standardise(values: Floats, scale: Scale) -> Floats:
     """Centre a column and divide it by its deviation, its range or 1; constants and missing become 0."""
     present = ~np.isnan(values)
     there = values[present]
@@ -131,10 +131,10 @@ def places_in(labels: Ints, shares: Floats, *, scale: Scale) -> Floats:
     float64[C, d]
         The main coordinates, `MAX_COORDINATES` at most.
     """
-    kept = [column for column in labels.T if len(np.unique(column)) <= MAX_LABELS]
-    if not kept:
+    coarse_columns = [column for column in labels.T if len(np.unique(column)) <= MAX_LABELS]
+    if not coarse_columns:
         return np.zeros((len(labels), 1))
-    patterns, back = np.unique(np.column_stack(kept), axis=0, return_inverse=True)
+    patterns, back = np.unique(np.column_stack(coarse_columns), axis=0, return_inverse=True)
     # Two values that differ at a level differ in two of its coordinates.
     marks = np.hstack([column[:, None] == np.unique(column) for column in patterns.T]) / np.sqrt(2.0)
     weights = np.bincount(back, shares)

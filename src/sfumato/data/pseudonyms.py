@@ -29,10 +29,10 @@ def pseudonyms(numbers: pl.Series, key: bytes) -> pl.Series:
     behind one. 5, 5.0 and "5" are one number: tables link whatever type each keeps it in. The hashing goes
     over distinct values, with Python's own BLAKE2, which is not ours to get wrong.
     """
-    return on_distinct(canonical_text(numbers), partial(_hashed, key=key)).alias(numbers.name)
+    return on_distinct(canonical_text(numbers), partial(_hash_texts, key=key)).alias(numbers.name)
 
 
-def _hashed(texts: pl.Series, key: bytes) -> pl.Series:
+def _hash_texts(texts: pl.Series, key: bytes) -> pl.Series:
     names = [
         None if text is None else hashlib.blake2b(text.encode(), key=key, digest_size=_SIZE).hexdigest()
         for text in texts
@@ -50,13 +50,13 @@ def keyed_numbers(numbers: pl.Series, key: bytes) -> Words:
     if whole is not None and whole.null_count() == numbers.null_count():
         plain = whole.fill_null(0).to_numpy().view(np.uint64)
     else:  # numbers without a sign may be too large: they must not all become one
-        short = partial(_shortened, key=key)
+        short = partial(_shorten_texts, key=key)
         plain = on_distinct(canonical_text(numbers), short).fill_null(0).to_numpy()
-    words: Words = kernels.keyed.keyed_words(plain, first, second)
+    words: Words = kernels.siphash.keyed_words(plain, first, second)
     return words
 
 
-def _shortened(texts: pl.Series, key: bytes) -> pl.Series:
+def _shorten_texts(texts: pl.Series, key: bytes) -> pl.Series:
     """Texts as words: whole numbers as themselves, others as a keyed hash."""
     numbers = texts.cast(pl.Int64, strict=False)
     plain = (numbers.cast(pl.String) == texts).fill_null(value=False)

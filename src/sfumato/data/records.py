@@ -73,7 +73,7 @@ def read_record(
     ``given`` are fields that the table does not say, such as the name that it has in the file.
     """
     if not isinstance(spec, Mapping):
-        raise _unfit("it", "a table", spec)
+        raise _type_error("it", "a table", spec)
     faults: list[str] = []
     values = {**given, **read_values(cls, spec, faults, given=given, makers=makers)}
     if {item.name for item in _fields(cls).values() if _default(item) is MISSING} <= values.keys():  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def _read_scalar(hint: Any, value: object, name: str) -> Any:
         return value.isoformat()
     if hint is Any or any(_is_a(each, value) for each in allowed):
         return value
-    raise _unfit(name, " or ".join(_WORDS[each] for each in allowed if each in _WORDS), value)
+    raise _type_error(name, " or ".join(_WORDS[each] for each in allowed if each in _WORDS), value)
 
 
 def _is_a(kind: type, value: object) -> bool:
@@ -189,7 +189,7 @@ def _read_choice(hint: Any, value: object, name: str) -> Any:
 
 def _read_list(inner: tuple[Any, ...], value: object, name: str, makers: Makers) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise _unfit(name, "a list", value)
+        raise _type_error(name, "a list", value)
     hints = (inner[0],) * len(value) if inner[-1] is Ellipsis else inner
     if len(value) != len(hints):
         raise PlanError(f"{name} must be a list of {len(hints)}, got: one of {len(value)}")
@@ -228,10 +228,10 @@ def _make(maker: Callable[[Any], Any], value: Any, name: str) -> Any:
 def _table(value: object, name: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
-    raise _unfit(name, "a table", value)
+    raise _type_error(name, "a table", value)
 
 
-def _unfit(name: str, expected: str, value: object) -> PlanError:
+def _type_error(name: str, expected: str, value: object) -> PlanError:
     got = "nothing" if value is None else type(value).__name__
     return PlanError(f"{name} must be {expected}, got: {got}")
 

@@ -39,7 +39,7 @@ _DIGITS = 15
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingViolation:
     """A promise that is still broken or could not be looked at, and in how many records.
 
     ``inherited`` of the ``broken`` records broke it in the original; in ``unknown`` ones a sum lacks its
@@ -53,15 +53,15 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairResult:
     """The table after repair, the number of cells changed by what was done, and what is left broken."""
 
     table: Table
     counts: Mapping[str, int]
-    left: tuple[Left, ...]
+    left: tuple[RemainingViolation, ...]
 
 
-def repair(table: Table, original: Table | None = None) -> Repaired:
+def repair(table: Table, original: Table | None = None) -> RepairResult:
     """Make a table keep its schema's promises where that can be done.
 
     Parameters
@@ -72,7 +72,7 @@ def repair(table: Table, original: Table | None = None) -> Repaired:
         The original record of each record beside it (``original.take(release.source_rows)``). What was
         broken there is left as it is. Without it every broken promise is mended.
     """
-    mending = _Mending(table, _broken_in(original, table))
+    mending = _RepairState(table, _broken_in(original, table))
     sums = sums_in_order(table)
     for column in table.schema.columns:
         if checks.is_counted(table, column):
@@ -84,7 +84,7 @@ def repair(table: Table, original: Table | None = None) -> Repaired:
     for column in table.schema.columns:
         if column.integer and checks.is_counted(table, column):
             table = _as_whole(table, column.name, original)
-    return Repaired(table, mending.counts(), _left(table, mending.before, unknown))
+    return RepairResult(table, mending.counts(), _remaining_violations(table, mending.before, unknown))
 
 
 def _broken_in(original: Table | None, table: Table) -> dict[str, Flags]:
@@ -99,18 +99,20 @@ def _broken_in(original: Table | None, table: Table) -> dict[str, Flags]:
     return dict(checks.breaches(original.select([name for name in table.names if name in original.schema])))
 
 
-def _left(table: Table, before: Mapping[str, Flags], unknown: Mapping[str, int]) -> tuple[Left, ...]:
+def _remaining_violations(
+    table: Table, before: Mapping[str, Flags], unknown: Mapping[str, int]
+) -> tuple[RemainingViolation, ...]:
     after = {promise: broken for promise, broken in checks.breaches(table) if broken.any()}
     none = np.zeros(len(table), dtype=np.bool_)
     left = []
     for promise in dict.fromkeys([*after, *unknown]):
         broken = after.get(promise, none)
         inherited = int((broken & before.get(promise, none)).sum())
-        left.append(Left(promise, int(broken.sum()), inherited, unknown.get(promise, 0)))
+        left.append(RemainingViolation(promise, int(broken.sum()), inherited, unknown.get(promise, 0)))
     return tuple(each for each in left if each.broken or each.unknown)
 
 
-class _Mending:
+class _RepairState:
     """A table under repair, with the records that broke each promise before, and what was done so far."""
 
     def __init__(self, table: Table, before: Mapping[str, Flags]) -> None:
@@ -145,11 +147,11 @@ class _Mending:
         sums = frame.select(equation.value(total)).to_series()
         meant = sums.zip_with(sums == sums.round(), sums.round_sig_figs(_DIGITS))
         new = meant.fill_null(np.nan).to_numpy()
-        broken = rule.broken(frame).to_numpy() & np.isfinite(new)
+        broken = rule.breaks(frame).to_numpy() & np.isfinite(new)
         # The tolerance of sums may leave room for the whole number or the end of the range beside the sum.
         column = self.table.schema[total]
         beside = np.clip(np.rint(new) if column.integer else new, *_ends(column))
-        apart = rule.broken(frame.with_columns(pl.Series(total, beside))).to_numpy()
+        apart = rule.breaks(frame.with_columns(pl.Series(total, beside))).to_numpy()
         best = np.where(apart, new, beside)
         self._write(total, checks.rule_promise(rule), "summed again", broken, best, new)
         lacking = pl.any_horizontal(pl.col(name).is_null() for name in rule.columns)

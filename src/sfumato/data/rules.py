@@ -96,7 +96,7 @@ class Rule:
         found = {float(each) for each in re.findall(r"\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+", self.text)}
         return tuple(sorted(found | {-each for each in found}))
 
-    def broken(self, frame: pl.DataFrame, clause: pl.Expr | None = None) -> pl.Series:
+    def breaks(self, frame: pl.DataFrame, clause: pl.Expr | None = None) -> pl.Series:
         """Whether each record breaks the rule, or one of its clauses."""
         try:
             asked = self._holds(frame.schema) if clause is None else clause
@@ -118,7 +118,7 @@ class Rule:
 
     def violations(self, frame: pl.DataFrame) -> int:
         """Number of records that break the rule."""
-        return int(self.broken(frame).sum())
+        return int(self.breaks(frame).sum())
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class _Linear:
         return _Linear({name: by * factor for name, by in many.terms.items()}, many.constant * factor)
 
     @property
-    def alone(self) -> str | None:
+    def single_column(self) -> str | None:
         """The column that is all there is."""
         return next(iter(self.terms)) if list(self.terms.values()) == [1.0] and not self.constant else None
 
@@ -231,7 +231,7 @@ def _parse_sum(text: str) -> Sum | None:
     gap = left.plus(right, -1.0)
     if not gap.terms or 0.0 in gap.terms.values():  # `a = a + b` is about b alone
         return None
-    totals = [name for name in (left.alone, right.alone) if name is not None]
+    totals = [name for name in (left.single_column, right.single_column) if name is not None]
     if not totals:
         for sign in (1.0, -1.0):
             same = [name for name, factor in gap.terms.items() if factor * sign > 0]

@@ -277,7 +277,7 @@ class Schema:
                 raise UnknownNameError.of("group of columns", word, groups)
         return tuple(chosen)
 
-    def known(self) -> tuple[str, ...]:
+    def known_columns(self) -> tuple[str, ...]:
         """What an intruder is taken to know unless someone says more: the keys, and what nobody decided on.
 
         Without any key it is all that says something of people.
@@ -297,10 +297,10 @@ class Schema:
 
     def select(self, names: Iterable[str]) -> Schema:
         """Keep these columns, with the rules and relations that still make sense."""
-        kept = tuple(self[name] for name in names)
-        have = {column.name for column in kept}
+        columns = tuple(self[name] for name in names)
+        have = {column.name for column in columns}
         return Schema(
-            columns=kept,
+            columns=columns,
             rules=tuple(rule for rule in self.rules if set(rule.columns) <= have),
             related=tuple(group for group in self.related if set(group) <= have),
         )
@@ -316,8 +316,8 @@ class Schema:
     def replace(self, *columns: Column) -> Schema:
         """Put these columns in place of those of the same name, or behind the others."""
         new = {column.name: column for column in columns}
-        kept = [new.pop(column.name, column) for column in self.columns]
-        return replace(self, columns=(*kept, *new.values()))
+        kept_columns = [new.pop(column.name, column) for column in self.columns]
+        return replace(self, columns=(*kept_columns, *new.values()))
 
     def faults_with(self, frame: pl.DataFrame) -> list[str]:
         """Everything in which a frame does not fit this schema, gathered."""
@@ -338,18 +338,18 @@ class Schema:
                     faults += list(_merged_units(frame[column.name]))
         return faults
 
-    def undecided(self) -> tuple[str, ...]:
+    def columns_without_role(self) -> tuple[str, ...]:
         """Columns nobody has given a role: they block a release."""
         return tuple(column.name for column in self.columns if column.role is None)
 
     def to_dict(self) -> dict[str, Any]:
         """Say the schema as the plan's tables."""
-        said: dict[str, Any] = {"columns": {column.name: column.to_dict() for column in self.columns}}
+        payload: dict[str, Any] = {"columns": {column.name: column.to_dict() for column in self.columns}}
         if self.rules:
-            said["rules"] = [rule.text for rule in self.rules]
+            payload["rules"] = [rule.text for rule in self.rules]
         if self.related:
-            said["related"] = [list(group) for group in self.related]
-        return said
+            payload["related"] = [list(group) for group in self.related]
+        return payload
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Schema:
@@ -384,13 +384,13 @@ def like_schema(schema: Schema, other: Schema) -> Schema:
     """
     shared = [name for name in schema.names if name in other]
     taken = {other[name].role for name in shared}
-    kept = [
+    kept_columns = [
         replace(each, role=None) if each.role in taken.intersection(SINGLE_ROLES) else each
         for each in schema.columns
         if each.name not in shared
     ]
     promises: dict[str, Any] = {"lower": None, "upper": None, "pseudonym": ""}
-    columns = {each.name: each for each in kept}
+    columns = {each.name: each for each in kept_columns}
     columns |= {name: replace(other[name], **promises) for name in shared}
     return Schema(tuple(columns[name] for name in schema.names))
 

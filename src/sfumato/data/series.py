@@ -100,16 +100,16 @@ class Identity:
             raise DataError(f"`{self.record}` must tell the records of a person apart, got: no such column")
         else:
             turns = keyed_numbers(table.frame[self.record], self.keys[1]).view(np.int64)
-        units = self.numbered(persons, turns)
+        units = self.record_numbers(persons, turns)
         if self.record and (alike := len(units) - len(np.unique(units))):
             raise DataError(
                 f"`{self.record}` must tell the records of a person apart, got: {alike} that it does not"
             )
         return units
 
-    def numbered(self, persons: Words, turns: Ints) -> Words:
+    def record_numbers(self, persons: Words, turns: Ints) -> Words:
         """The number of a person's record by its turn; that of turn 0 is the person's own."""
-        later = kernels.keyed.keyed_words(persons ^ turns.view(np.uint64), *_two_words(self.keys[1]))
+        later = kernels.siphash.keyed_words(persons ^ turns.view(np.uint64), *_two_words(self.keys[1]))
         return np.where(turns == 0, persons, later)
 
     def households(self, table: Table, name: str, alone: Words) -> Words:

@@ -21,8 +21,8 @@ def strata(table: Table, within: Sequence[str]) -> Iterator[tuple[Stratum, Ints]
     names = [f"by_{number}" for number in range(len(within))]  # no name of theirs can meet that of the rows
     keys = pl.DataFrame([table.frame[column].alias(name) for column, name in zip(within, names, strict=True)])
     for values, part in keys.with_row_index("row").group_by(names, maintain_order=True):
-        said = tuple(None if value is None else str(value) for value in values)
-        yield said, part["row"].to_numpy().astype(np.int64)
+        labels = tuple(None if value is None else str(value) for value in values)
+        yield labels, part["row"].to_numpy().astype(np.int64)
 
 
 def label_of(stratum: Stratum) -> bytes:

@@ -85,7 +85,7 @@ class Table:
         made = self.remember(name, what, make)
         return made.copy() if (name, what) in self._memory or not made.flags.writeable else made
 
-    def _derived(self, **parts: Any) -> Table:
+    def _with_parts(self, **parts: Any) -> Table:
         """The table with other parts that fit each other as its own do, so that nothing is checked again.
 
         What is known of the whole table stays where the frame does.
@@ -202,7 +202,7 @@ class Table:
             values, missing = self.frame[name], self.missing(name)
             if missing.any():
                 values = values.filter(pl.Series(~missing))
-            return _ordered(self.schema[name], _distinct(values), name)
+            return _sort_values(self.schema[name], _distinct(values), name)
 
         return self.remember(name, "categories", make)
 
@@ -259,32 +259,32 @@ class Table:
         schema = self.schema if column is None else self.schema.replace(column)
         _require_fit(frame, schema)
         known = {key: made for key, made in self._memory.items() if key[0] != name}
-        return self._derived(frame=frame, schema=schema, _memory=known)
+        return self._with_parts(frame=frame, schema=schema, _memory=known)
 
     def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
         """Replace one column by labels, and say which values each label covers."""
-        return self._derived(nodes={**self.nodes, name: nodes}).with_values(name, series)
+        return self._with_parts(nodes={**self.nodes, name: nodes}).with_values(name, series)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
-        return self._derived(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory={})
+        return self._with_parts(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory={})
 
     def select(self, names: Iterable[str]) -> Table:
         """Keep these columns, in this order."""
-        kept = list(names)
-        return self._derived(
+        columns = list(names)
+        return self._with_parts(
             # `select` takes the name * for a pattern
-            frame=pl.DataFrame([self.frame[name] for name in kept]),
-            schema=self.schema.select(kept),
-            nodes={name: nodes for name, nodes in self.nodes.items() if name in kept},
-            targets=tuple(name for name in self.targets if name in kept),
+            frame=pl.DataFrame([self.frame[name] for name in columns]),
+            schema=self.schema.select(columns),
+            nodes={name: nodes for name, nodes in self.nodes.items() if name in columns},
+            targets=tuple(name for name in self.targets if name in columns),
         )
 
     def aimed_at(self, targets: Iterable[str]) -> Table:
         """Set the columns the next step is about."""
         chosen = tuple(targets)
         self._require_names(chosen)
-        return self._derived(targets=chosen)
+        return self._with_parts(targets=chosen)
 
     @cached_property
     def digest(self) -> bytes:
@@ -417,11 +417,11 @@ def _as_plain(series: pl.Series) -> pl.Series:
     return series.cast(pl.String) if series.dtype in TEXTUAL else series
 
 
-def _ordered(column: Column, values: pl.Series, name: str) -> pl.Series:
+def _sort_values(column: Column, values: pl.Series, name: str) -> pl.Series:
     if not column.order:
         return _as_plain(values.sort())  # an Enum is sorted as it lists its values, other text by alphabet
     values = _as_plain(values)
-    declared = pl.Series(_alike(column.order)).cast(values.dtype, strict=False).drop_nulls()
+    declared = pl.Series(_to_one_type(column.order)).cast(values.dtype, strict=False).drop_nulls()
     repeated = len(declared) - declared.n_unique()
     if repeated:
         raise DataError(f"the declared order of `{name}` must list each value once, got: {repeated} again")
@@ -434,7 +434,7 @@ def _ordered(column: Column, values: pl.Series, name: str) -> pl.Series:
     return declared
 
 
-def _alike(order: Sequence[object]) -> list[object]:
+def _to_one_type(order: Sequence[object]) -> list[object]:
     """Make the values of one type: a list such as 1, 2, "10+" is meant as text."""
     for kind in (str, float):
         if any(isinstance(value, kind) for value in order):

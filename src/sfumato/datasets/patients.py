@@ -103,7 +103,7 @@ COUNTIES: Final = {code: county.name for code, county in enumerate(_COUNTIES)}
 _N_ZIPS: Final = 1830  # before each county is cut to its stretch of numbers
 _N_HOSPITALS: Final = 450
 _STAY: Final = 0.86  # share of patients treated in their own county
-_NEAR: Final = 0.85  # share of the others treated in their own region
+_SHARE_IN_REGION: Final = 0.85  # share of the others treated in their own region
 _ZIP_SPREAD: Final = 1.65  # of the logarithm of a zip code's size within its county
 _HABIT: Final = 3.0  # how much the people of one zip code prefer some hospitals to others
 _SEGREGATION: Final = 0.75  # how much zip codes of a county differ in whom they house
@@ -228,12 +228,12 @@ def _california() -> _California:
     people = _facts(_COUNTIES, "thousands")
     room = _facts(_COUNTIES, "last_zip") - _facts(_COUNTIES, "first_zip") + 1
     n_zips = np.minimum(_apportion(people**0.8, _N_ZIPS), room).astype(np.int64)
-    zip_counties, nth = _nested(n_zips)
+    zip_counties, nth = _number_in_county(n_zips)
     codes = _facts(_COUNTIES, "first_zip")[zip_counties] + nth * room[zip_counties] // n_zips[zip_counties]
     sizes = _split(people, zip_counties, np.exp(rng.normal(0, _ZIP_SPREAD, len(zip_counties))))
     n_hospitals = _apportion(people**0.9, _N_HOSPITALS)
     n_hospitals[[county.name in _WITHOUT_HOSPITAL for county in _COUNTIES]] = 0
-    hospital_counties, rank = _nested(n_hospitals)
+    hospital_counties, rank = _number_in_county(n_hospitals)
     capacities = _split(people, hospital_counties, 1 / (rank + 1.0) ** 0.65)
     numbers = np.concatenate([np.sort(rng.choice(np.arange(1, 1400), k, replace=False)) for k in n_hospitals])
     housed = _neighbourhoods(zip_counties, rng)
@@ -258,7 +258,7 @@ def _apportion(weights: Floats, total: int) -> Ints:
     return counts
 
 
-def _nested(counts: Ints) -> tuple[Ints, Ints]:
+def _number_in_county(counts: Ints) -> tuple[Ints, Ints]:
     """The county of each place and its number within the county."""
     counties = np.repeat(np.arange(len(counts)), counts)
     starts = np.cumsum(counts) - counts
@@ -278,13 +278,13 @@ def _hospital_shares(homes: Ints, counties: Ints, capacities: Floats, rng: np.ra
     same_county = homes[:, None] == counties
     same_region = regions[homes][:, None] == regions[counties]
     return (
-        _STAY * _normed(habits * same_county)
-        + (1 - _STAY) * _NEAR * _normed(habits * (same_region & ~same_county))
-        + (1 - _STAY) * (1 - _NEAR) * _normed(np.broadcast_to(capacities, habits.shape))
+        _STAY * _normalise_rows(habits * same_county)
+        + (1 - _STAY) * _SHARE_IN_REGION * _normalise_rows(habits * (same_region & ~same_county))
+        + (1 - _STAY) * (1 - _SHARE_IN_REGION) * _normalise_rows(np.broadcast_to(capacities, habits.shape))
     )
 
 
-def _normed(weights: Floats) -> Floats:
+def _normalise_rows(weights: Floats) -> Floats:
     """Rows that sum to 1, or to 0 where there is nothing."""
     sums = weights.sum(axis=1, keepdims=True)
     return np.asarray(weights / np.where(sums > 0, sums, 1), dtype=np.float64)
@@ -294,7 +294,7 @@ def _neighbourhoods(zip_counties: Ints, rng: np.random.Generator) -> Floats:
     """Shares of Hispanics and of non-Hispanic Blacks, Asians and others in each zip code."""
     named = np.stack([_facts(_COUNTIES, name) for name in ("hispanic", "black", "asian")], axis=1)
     shares = np.concatenate([named, 100 - named.sum(axis=1, keepdims=True)], axis=1) + 0.2
-    return _normed(shares[zip_counties] * np.exp(rng.normal(0, _SEGREGATION, (len(zip_counties), 4))))
+    return _normalise_rows(shares[zip_counties] * np.exp(rng.normal(0, _SEGREGATION, (len(zip_counties), 4))))
 
 
 def _ethnicity_shares(housed: Floats) -> Floats:
@@ -308,7 +308,9 @@ def _ethnicity_shares(housed: Floats) -> Floats:
 
 def _race_shares(housed: Floats) -> Floats:
     """Shares of the races for each zip code and ethnicity; half of the Hispanics call theirs "other"."""
-    rest = _normed(housed[:, 1:] * [1.25, 0.7, 1.0]) * 0.955  # Blacks are in hospital more, Asians less often
+    rest = (
+        _normalise_rows(housed[:, 1:] * [1.25, 0.7, 1.0]) * 0.955
+    )  # Blacks are in hospital more, Asians less often
     shares = np.empty((len(housed), len(ETHNICITIES), len(RACES)))
     shares[:, 0] = [0.46, 0.012, 0.004, 0.012, 0.485, 0.027]
     shares[:, 1] = [0, 0, 0.006, 0, 0.03, 0.009]
@@ -373,7 +375,7 @@ def _catalogue() -> tuple[pl.Series, Floats]:
     return pl.Series(codes, dtype=pl.String), _cumulate(shares)
 
 
-def _coded(codes: dict[int, str]) -> str:
+def _describe_codes(codes: dict[int, str]) -> str:
     return ", ".join(f"{code} {meaning}" for code, meaning in codes.items())
 
 
@@ -381,9 +383,9 @@ _SCHEMA: Final = Schema(
     columns=(
         Column("oshpd_id", Kind.NOMINAL, Role.KEY, label="hospital: code of its county, then its number"),
         Column("age_yrs", Kind.CONTINUOUS, Role.KEY, integer=True, lower=0, upper=85, label="age in years"),
-        Column("sex", Kind.NOMINAL, Role.KEY, label=f"sex: {_coded(SEXES)}"),
-        Column("ethncty", Kind.NOMINAL, Role.KEY, label=f"ethnicity: {_coded(ETHNICITIES)}"),
-        Column("race", Kind.NOMINAL, Role.KEY, label=f"race: {_coded(RACES)}"),
+        Column("sex", Kind.NOMINAL, Role.KEY, label=f"sex: {_describe_codes(SEXES)}"),
+        Column("ethncty", Kind.NOMINAL, Role.KEY, label=f"ethnicity: {_describe_codes(ETHNICITIES)}"),
+        Column("race", Kind.NOMINAL, Role.KEY, label=f"race: {_describe_codes(RACES)}"),
         Column("patzip", Kind.NOMINAL, Role.KEY, label="zip code of residence"),
         Column("patcnty", Kind.NOMINAL, Role.KEY, label="county of residence, 0 outside California"),
         Column("los", Kind.CONTINUOUS, Role.KEY, integer=True, lower=0, label="length of stay in days"),

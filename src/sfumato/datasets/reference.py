@@ -17,7 +17,7 @@ __all__ = ["adult", "census", "eia", "tarragona"]
 Place = str | PathLike[str]
 
 
-class _Layout(NamedTuple):
+class _ReferenceFile(NamedTuple):
     """How a reference set looks on disk, and where it can be had."""
 
     title: str
@@ -40,7 +40,7 @@ def _measures(labels: dict[str, str]) -> tuple[Column, ...]:
     )
 
 
-_CENSUS: Final = _Layout(
+_CENSUS: Final = _ReferenceFile(
     "census",
     ",",
     Schema(
@@ -65,7 +65,7 @@ _CENSUS: Final = _Layout(
     _casc("CASCrefmicrodata"),
 )
 
-_TARRAGONA: Final = _Layout(
+_TARRAGONA: Final = _ReferenceFile(
     "tarragona",
     ",",
     Schema(
@@ -90,7 +90,7 @@ _TARRAGONA: Final = _Layout(
     _casc("Tarragona"),
 )
 
-_EIA: Final = _Layout(
+_EIA: Final = _ReferenceFile(
     "eia",
     ",",
     Schema(
@@ -142,7 +142,7 @@ def _adult_key(name: str, label: str) -> Column:
 _AGE: Final = Column("age", Kind.CONTINUOUS, Role.KEY, integer=True, lower=0, label="age in years")
 _SCHOOLING: Final = Column("education", Kind.ORDINAL, Role.KEY, order=_EDUCATION, label="highest education")
 
-_ADULT_ARX: Final = _Layout(
+_ADULT_ARX: Final = _ReferenceFile(
     "adult",
     ";",
     Schema(
@@ -161,7 +161,7 @@ _ADULT_ARX: Final = _Layout(
     _ADULT_SOURCE,
 )
 
-_ADULT_UCI: Final = _Layout(
+_ADULT_UCI: Final = _ReferenceFile(
     "adult",
     ",",
     Schema(
@@ -310,7 +310,7 @@ def adult(path: Place) -> Table:
     return _read(path, _ADULT_ARX, _ADULT_UCI)
 
 
-def _read(path: Place, *layouts: _Layout) -> Table:
+def _read(path: Place, *layouts: _ReferenceFile) -> Table:
     """Read a file in the layout whose header it has."""
     header = _header(Path(path), layouts[0])
     for layout in layouts:
@@ -324,7 +324,7 @@ def _read(path: Place, *layouts: _Layout) -> Table:
     )
 
 
-def _header(path: Path, layout: _Layout) -> str:
+def _header(path: Path, layout: _ReferenceFile) -> str:
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as lines:
             return lines.readline().rstrip("\r\n")
@@ -335,7 +335,7 @@ def _header(path: Path, layout: _Layout) -> str:
         ) from None
 
 
-def _texts(path: Path, layout: _Layout) -> pl.DataFrame:
+def _texts(path: Path, layout: _ReferenceFile) -> pl.DataFrame:
     try:
         frame = pl.read_csv(path, separator=layout.separator, infer_schema=False)
     except pl.exceptions.PolarsError:  # its text may quote cells, so it is not passed on
@@ -347,7 +347,7 @@ def _texts(path: Path, layout: _Layout) -> pl.DataFrame:
     return frame.rename(dict(zip(frame.columns, layout.schema.names, strict=True)))
 
 
-def _numbers(texts: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
+def _numbers(texts: pl.DataFrame, layout: _ReferenceFile) -> pl.DataFrame:
     """Turn the columns of whole numbers into such, or say how many values are not; none may be missing."""
     whole = [column.name for column in layout.schema.columns if column.integer or column.name in _NUMBERED]
     frame = texts.with_columns(pl.col(whole).str.strip_chars().cast(pl.Int64, strict=False))

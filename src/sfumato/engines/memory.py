@@ -34,7 +34,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryEngine:
     """Here, now, one after the other."""
 
     block_records: int = BLOCK_RECORDS

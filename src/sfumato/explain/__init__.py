@@ -21,13 +21,13 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import COMPARABLE
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
-from sfumato.explain.attacks import Attack, Riskiest, attacks_on, usual_attacks
+from sfumato.explain.attacks import Attack, RiskiestRecords, attacks_on, usual_attacks
 from sfumato.explain.attacks import riskiest as find_riskiest
-from sfumato.explain.keys import Cell, KeyStory, cell, key_story
-from sfumato.explain.steps import StepStory, follow_record, rows_of
+from sfumato.explain.keys import Cell, KeyExplanation, cell, key_story
+from sfumato.explain.steps import StepExplanation, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
-from sfumato.risk.permutation import Move, moves_of
-from sfumato.study.evaluate import Case
+from sfumato.risk.permutation import RankMove, moves_of
+from sfumato.study.evaluate import EvaluationCase
 
 #: Stands above everything that is said of a record.
 PRIVATE = "private: never share this, it shows the values of one record"
@@ -45,13 +45,13 @@ class Explanation:
     record: int
     records: int
     values: Mapping[str, Cell] = field(repr=False)
-    keys: KeyStory | None
-    released_keys: KeyStory | None
+    keys: KeyExplanation | None
+    released_keys: KeyExplanation | None
     released_as: tuple[int, ...] | None
-    moves: tuple[Move, ...]
+    moves: tuple[RankMove, ...]
     attacks: tuple[Attack, ...]
     silent: Mapping[str, str]
-    steps: tuple[StepStory, ...]
+    steps: tuple[StepExplanation, ...]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,11 +123,11 @@ def explain_record(
         raise ParameterError("a release or a recipe that makes one must be given, got: both")
     run, resources = run or Run(), resources or {}
     run = replace(run, resources={**run.resources, **resources})
-    steps: tuple[StepStory, ...] = ()
+    steps: tuple[StepExplanation, ...] = ()
     if recipe is not None and (recipe.steps or postprocess):
         steps, release = follow_record(recipe, table, row, run, postprocess=postprocess)
     intruder, notes = _worst_case(scenario or Scenario())
-    evidence = Case(table, intruder, resources).evidence(release)
+    evidence = EvaluationCase(table, intruder, resources).evidence(release)
     attacks, silent = attacks_on(evidence, row, list(measures) or usual_attacks(), run)
     places = None if release is None else rows_of(release, row)
     settings: dict[str, Any] = {"k": k, "missing": missing}
@@ -160,14 +160,14 @@ def riskiest_records(
     run: Run | None = None,
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
-) -> Riskiest:
+) -> RiskiestRecords:
     """Find the records most at risk, by position from 0.
 
     Without a ``measure``, by the chance to be linked to the nearest released record, or, if there is no
     release, by the number of small combinations of keys that make a record rare.
     """
     intruder, _ = _worst_case(scenario or Scenario())
-    evidence = Case(table, intruder, resources or {}).evidence(release)
+    evidence = EvaluationCase(table, intruder, resources or {}).evidence(release)
     if measure is None:
         measure = registry.measure("unsafe-combinations" if release is None else "dbrl")()
     return find_riskiest(evidence, measure, count, run or Run())
@@ -200,7 +200,7 @@ def _keys(evidence: Evidence, table: Table) -> tuple[list[str], list[str]]:
 
 def _released_story(
     release: Release | None, places: list[int] | None, evidence: Evidence, settings: Mapping[str, Any]
-) -> KeyStory | None:
+) -> KeyExplanation | None:
     if release is None or not places:
         return None
     keys, _ = _keys(evidence, release.reading())

@@ -48,7 +48,7 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Riskiest:
+class RiskiestRecords:
     """The records most at risk by a measure, the riskiest first; of equals, those that come first.
 
     ``as_risky`` counts the records at no less risk than the last of them: if there are more than are listed,
@@ -65,9 +65,9 @@ class Riskiest:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; it is private."""
-        said = {key: value for key, value in vars(self).items() if key not in {"rows", "values"}}
+        payload = {key: value for key, value in vars(self).items() if key not in {"rows", "values"}}
         return {
-            **said,
+            **payload,
             "riskiest": [
                 {"record": row, "value": value}
                 for row, value in zip(self.rows.tolist(), self.values.tolist(), strict=True)
@@ -91,7 +91,7 @@ def attacks_on(
     found, silent = [], {}
     for measure in measures:
         score = score_of(measure, evidence, run)
-        reason = _nothing_said(score, row)
+        reason = _why_no_record_risk(score, row)
         if reason:
             silent[str(measure)] = reason
         else:
@@ -100,7 +100,7 @@ def attacks_on(
     return tuple(found), silent
 
 
-def _nothing_said(score: Score, row: int) -> str:
+def _why_no_record_risk(score: Score, row: int) -> str:
     if score.status is Status.REFUSED:
         return score.reason
     if score.by_record is None:
@@ -135,7 +135,7 @@ def _severity(measure: Measure, by_record: Floats) -> Floats:
     return -by_record if measure.better == "high" else by_record
 
 
-def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> Riskiest:
+def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> RiskiestRecords:
     """Find the records most at risk by a measure."""
     if count < 1:
         raise ParameterError(f"the number of riskiest records must be at least 1, got: `{count}`")
@@ -149,7 +149,7 @@ def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> Risk
     severity = _severity(measure, score.by_record)
     known = np.flatnonzero(~np.isnan(severity))
     rows = known[np.argsort(-severity[known], kind="stable")][:count]
-    return Riskiest(
+    return RiskiestRecords(
         measure=str(measure),
         title=measure.title,
         better=measure.better,

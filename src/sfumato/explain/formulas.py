@@ -28,7 +28,7 @@ _WORDS = re.compile(r"\\(?:text|mathrm|mathbf|mathit|mathcal|mathbb|operatorname
 _OVER = re.compile(rf"\\(?:bar|overline)\s*(?:{_GROUP}|(\w))")
 _HAT = re.compile(rf"\\(?:hat|widehat|tilde)\s*(?:{_GROUP}|(\w))")
 _COMMAND = re.compile(r"\\([A-Za-z]+) ?")
-_SHORT = re.compile(r"([_^])\{([^{}])\}")
+_ONE_LETTER_SCRIPT = re.compile(r"([_^])\{([^{}])\}")
 
 
 def in_letters(latex: str) -> str:
@@ -44,7 +44,7 @@ def in_letters(latex: str) -> str:
     text, before = _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", latex), ""
     while text != before:  # from the innermost outwards
         before = text
-        text = _FRACTION.sub(lambda found: f"{_bracketed(found[1])}/{_bracketed(found[2])}", text)
+        text = _FRACTION.sub(lambda found: f"{_add_brackets(found[1])}/{_add_brackets(found[2])}", text)
         text = _CHOICE.sub(r"C(\1, \2)", text)
         text = _ROOT.sub(lambda found: f"√({found[1]})", text)
         text = _WORDS.sub(r"\1", text)
@@ -53,7 +53,7 @@ def in_letters(latex: str) -> str:
     text = re.sub(r"\\(?:left|right|[bB]igg?[lmr]?|displaystyle|limits)(?![A-Za-z])", "", text)
     text = re.sub(r"\\[,;:! ]", " ", text).replace(r"\|", "‖").replace(r"\%", "%")
     text = _COMMAND.sub(_sign, text)
-    text = _SHORT.sub(r"\1\2", text)
+    text = _ONE_LETTER_SCRIPT.sub(r"\1\2", text)
     return text.replace(r"\{", "{").replace(r"\}", "}").replace("&", "").replace("\\\\", "")
 
 
@@ -65,6 +65,6 @@ def _sign(found: re.Match[str]) -> str:
     return found[0].removeprefix("\\")  # log, min, max … are words
 
 
-def _bracketed(part: str) -> str:
+def _add_brackets(part: str) -> str:
     """A part of a fraction, in brackets unless it is one thing."""
     return part if re.fullmatch(r"\\?\w+|\|[^|]*\|", part.strip()) else f"({part})"

@@ -59,7 +59,7 @@ class Rarity:
 
 
 @dataclass(frozen=True)
-class Remedy:
+class KeyRemedy:
     """What would bring the record's class to ``size``: keys suppressed, or one key made coarser."""
 
     keys: tuple[str, ...]
@@ -68,7 +68,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class KeyStory:
+class KeyExplanation:
     """How a record stands among the others in the keys.
 
     ``class_size`` counts the persons who agree with it in all keys, itself among them. ``unique_in`` are the
@@ -84,7 +84,7 @@ class KeyStory:
     rarities: tuple[Rarity, ...]
     unique_in: tuple[tuple[str, ...], ...]
     looked_up_to: int
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[KeyRemedy, ...]
 
     @property
     def complete(self) -> bool:
@@ -105,7 +105,7 @@ def key_story(
     missing: Missing = "category",
     most_sets: int = MOST_SETS,
     hierarchies: Mapping[str, Hierarchy] | None = None,
-) -> KeyStory:
+) -> KeyExplanation:
     """Find how a record stands among the others in the keys.
 
     Parameters
@@ -121,19 +121,20 @@ def key_story(
         The hierarchies of some keys, by column, for remedies by climbing them.
     """
     names = tuple(sorted(keys))
-    crowd = _Crowd.of(table, row, names, missing)
-    size = crowd.alike(range(len(names)))
+    crowd = _KeyAgreement.of(table, row, names, missing)
+    size = crowd.count_agreeing(range(len(names)))
     depth = _depth(len(names), most_sets)
-    return KeyStory(
+    return KeyExplanation(
         keys=names,
         persons=crowd.n_others + 1,
         class_size=size,
         k=k,
         missing=missing,
         rarities=tuple(
-            Rarity(name, cell(table, name, row), crowd.alike([place])) for place, name in enumerate(names)
+            Rarity(name, cell(table, name, row), crowd.count_agreeing([place]))
+            for place, name in enumerate(names)
         ),
-        unique_in=tuple(_named(names, found) for found in crowd.pointing(depth)) if size == 1 else (),
+        unique_in=tuple(_names_at(names, found) for found in crowd.pointing(depth)) if size == 1 else (),
         looked_up_to=depth,
         remedies=() if size >= k else tuple(_remedies(crowd, k, depth, hierarchies or {})),
     )
@@ -148,12 +149,12 @@ def _depth(n_keys: int, most_sets: int) -> int:
     return depth
 
 
-def _named(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+def _names_at(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
     return tuple(names[place] for place in places)
 
 
 @dataclass(frozen=True, eq=False)
-class _Crowd:
+class _KeyAgreement:
     """The others around one record: in which keys each agrees with it."""
 
     table: Table
@@ -163,7 +164,7 @@ class _Crowd:
     others: Flags  # [records] of other persons
 
     @classmethod
-    def of(cls, table: Table, row: int, names: tuple[str, ...], missing: Missing) -> _Crowd:
+    def of(cls, table: Table, row: int, names: tuple[str, ...], missing: Missing) -> _KeyAgreement:
         agree = np.ones((len(table), len(names)), dtype=np.bool_)
         for place, name in enumerate(names):
             codes = column_codes(table, name, apart=missing == "category").codes
@@ -192,7 +193,7 @@ class _Crowd:
         flags: Flags = self.others & self.agree[:, list(places)].all(axis=1)
         return flags
 
-    def alike(self, places: Sequence[int]) -> int:
+    def count_agreeing(self, places: Sequence[int]) -> int:
         """The number of persons who agree in these keys, the record's own among them."""
         patterns, weights, persons = self._patterns
         chosen = np.flatnonzero(self._agreements >= len(places))
@@ -242,16 +243,18 @@ class _Crowd:
 # What would hide the record ------------------------------------------------------------------------------
 
 
-def _remedies(crowd: _Crowd, k: int, depth: int, hierarchies: Mapping[str, Hierarchy]) -> Iterator[Remedy]:
+def _remedies(
+    crowd: _KeyAgreement, k: int, depth: int, hierarchies: Mapping[str, Hierarchy]
+) -> Iterator[KeyRemedy]:
     """Yield what brings the class to k: the fewest keys to suppress, and each single key to make coarser."""
     if crowd.n_others + 1 < k:
         return
     everything = range(len(crowd.names))
     for size in range(1, max(depth, 1) + 1):
         found = [
-            Remedy(_named(crowd.names, gone), "suppressed", after)
+            KeyRemedy(_names_at(crowd.names, gone), "suppressed", after)
             for gone in combinations(everything, size)
-            if (after := crowd.alike([place for place in everything if place not in gone])) >= k
+            if (after := crowd.count_agreeing([place for place in everything if place not in gone])) >= k
         ]
         yield from sorted(found, key=lambda remedy: -remedy.size)
         if found:
@@ -261,21 +264,23 @@ def _remedies(crowd: _Crowd, k: int, depth: int, hierarchies: Mapping[str, Hiera
         if crowd.count(rest) + 1 < k or crowd.table.is_generalised(name):
             continue
         if name in hierarchies:
-            yield from _climbed(crowd, name, rest, k, hierarchies[name])
+            yield from _remedies_by_level(crowd, name, rest, k, hierarchies[name])
         elif crowd.table.schema[name].kind in ORDERED:
-            yield from _widened(crowd, place, rest, k)
+            yield from _remedies_by_range(crowd, place, rest, k)
 
 
-def _climbed(crowd: _Crowd, name: str, rest: Flags, k: int, hierarchy: Hierarchy) -> Iterator[Remedy]:
+def _remedies_by_level(
+    crowd: _KeyAgreement, name: str, rest: Flags, k: int, hierarchy: Hierarchy
+) -> Iterator[KeyRemedy]:
     for level in range(1, hierarchy.height):
         codes = hierarchy.codes(crowd.table.frame[name], level, unseen="root")
         after = crowd.count(rest & (codes == codes[crowd.row])) + 1
         if after >= k:
-            yield Remedy((name,), f"at level {level} of its hierarchy", after)
+            yield KeyRemedy((name,), f"at level {level} of its hierarchy", after)
             return
 
 
-def _widened(crowd: _Crowd, place: int, rest: Flags, k: int) -> Iterator[Remedy]:
+def _remedies_by_range(crowd: _KeyAgreement, place: int, rest: Flags, k: int) -> Iterator[KeyRemedy]:
     """The narrowest range around the value, as far to one side as to the other, that holds k persons."""
     name = crowd.names[place]
     values = crowd.table.numbers(name)
@@ -292,10 +297,10 @@ def _widened(crowd: _Crowd, place: int, rest: Flags, k: int) -> Iterator[Remedy]
     rows = np.flatnonzero(inside & ~np.isnan(values))
     ends = [int(rows[values[rows].argmin()]), int(rows[values[rows].argmax()])]
     low, high = (cell(crowd.table, name, row) for row in ends)
-    yield Remedy((name,), f"as the range from {low} to {high}", crowd.count(inside & crowd.others) + 1)
+    yield KeyRemedy((name,), f"as the range from {low} to {high}", crowd.count(inside & crowd.others) + 1)
 
 
-def _kth_smallest(crowd: _Crowd, away: Floats, rest: Flags, k: int) -> float:
+def _kth_smallest(crowd: _KeyAgreement, away: Floats, rest: Flags, k: int) -> float:
     """How far one must go to meet k persons among the rest, each at their nearest record."""
     _, person = np.unique(persons_of(crowd.table)[rest], return_inverse=True)
     nearest = np.full(int(person.max(initial=-1)) + 1, np.inf)

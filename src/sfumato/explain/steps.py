@@ -39,7 +39,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class StepStory:
+class StepExplanation:
     """What a step did to a record: the values it changed, and how many records of the release are its own.
 
     ``copies`` is None where nobody can tell, as with synthetic data.
@@ -64,7 +64,7 @@ def follow_record(
     run: Run,
     *,
     postprocess: Callable[[Release], Release] | None = None,
-) -> tuple[tuple[StepStory, ...], Release]:
+) -> tuple[tuple[StepExplanation, ...], Release]:
     """Follow the recipe with a record in sight; the release is that of ``recipe.apply`` with the same run.
 
     ``postprocess`` is what a plan does after its steps, told as a step of its own.
@@ -89,18 +89,18 @@ def rows_of(release: Release, row: int) -> list[int] | None:
     return [int(place) for place in np.flatnonzero(release.source_rows == row)]
 
 
-def _story(step: str, original: Table, row: int, before: Release, after: Release) -> StepStory:
+def _story(step: str, original: Table, row: int, before: Release, after: Release) -> StepExplanation:
     old, new = rows_of(before, row), rows_of(after, row)
     if new is None or old is None:
-        return StepStory(step, {}, (), None, note="its records come from nobody, so none is this one's")
+        return StepExplanation(step, {}, (), None, note="its records come from nobody, so none is this one's")
     if not new:
         note = "" if not old else "the record was left out here"
-        return StepStory(step, {}, (), 0, note=note or "the record had been left out before")
+        return StepExplanation(step, {}, (), 0, note=note or "the record had been left out before")
     changes = tuple(_changes(original, before.reading(), old[0], after.reading(), new[0])) if old else ()
     note = "nothing of this record changed" if not changes else ""
     if len(new) > 1:
         note = f"it stands in the release {len(new)} times; the first is shown"
-    return StepStory(step, {}, (), len(new), changes, note)
+    return StepExplanation(step, {}, (), len(new), changes, note)
 
 
 def _changes(original: Table, before: Table, old: int, after: Table, new: int) -> Iterator[Change]:
@@ -110,10 +110,10 @@ def _changes(original: Table, before: Table, old: int, after: Table, new: int) -
         if was == now:
             continue
         pair = before.take(np.array([old])), after.take(np.array([new]))
-        yield Change(name, was, now, **_scaled(original, *pair, name))
+        yield Change(name, was, now, **_scaled_change(original, *pair, name))
 
 
-def _scaled(original: Table, before: Table, after: Table, name: str) -> dict[str, Any]:
+def _scaled_change(original: Table, before: Table, after: Table, name: str) -> dict[str, Any]:
     """How far a value went, on the scale of the original column; nothing where there is no such scale."""
     tables = (original, before, after)
     if not all(name in each.schema and each.schema[name].kind in ORDERED for each in tables):
@@ -128,12 +128,12 @@ def _scaled(original: Table, before: Table, after: Table, name: str) -> dict[str
     if np.isnan(was[0]) or np.isnan(now[0]) or not len(there):
         return {}
     moved = _midrank(np.sort(other[~np.isnan(other)]), now[0]) - _midrank(there, was[0])
-    said: dict[str, Any] = {"ranks": moved, "of_ranks": len(there)}
+    payload: dict[str, Any] = {"ranks": moved, "of_ranks": len(there)}
     spread = deviation(scale)
     if original.schema[name].kind is not Kind.ORDINAL and spread > 0:
         finer = deviation(other) / spread  # not 1 where a date has become a time
-        said["deviations"] = float((now[0] / finer - was[0]) / spread)
-    return said
+        payload["deviations"] = float((now[0] / finer - was[0]) / spread)
+    return payload
 
 
 def _midrank(ordered: Floats, value: float) -> float:

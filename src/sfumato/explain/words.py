@@ -134,9 +134,9 @@ def _side(cls: type[Measure]) -> str:
 def _guessing(text: str) -> str:
     """What the docstring says of guessing; the number itself comes with a score."""
     notes = " ".join(" ".join(_notes(_sections(text).get("Notes", "")).values()).split())
-    said = [sentence for sentence in _SENTENCE_END.split(notes) if _GUESS.search(sentence)]
+    guesses = [sentence for sentence in _SENTENCE_END.split(notes) if _GUESS.search(sentence)]
     return (
-        " ".join(f"{sentence.rstrip(';:.')}." for sentence in said)
+        " ".join(f"{sentence.rstrip(';:.')}." for sentence in guesses)
         or "no number is given for it: compare with the original, or with other releases"
     )
 
@@ -180,13 +180,13 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
         yield f"Guessing gives {score.baseline:.4g}{_against(score.value, score.baseline)}."
     if score.by_column:
         yield "By column, the worst first: " + ", ".join(
-            f"`{name}` {value:.4g}" for name, value in _worst_first(measure, score.by_column)
+            f"`{name}` {value:.4g}" for name, value in _columns_from_worst(measure, score.by_column)
         )
     if score.details:
-        said = {key.replace("_", " "): value for key, value in score.details.items()}
+        details = {key.replace("_", " "): value for key, value in score.details.items()}
         yield "Behind it: " + "; ".join(
             f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"
-            for key, value in said.items()
+            for key, value in details.items()
         )
 
 
@@ -197,7 +197,7 @@ def _against(value: float, baseline: float) -> str:
     return f": this is {times:.3g} times as much" if times > 1 else ": this is no more than that"
 
 
-def _worst_first(measure: Measure, by_column: Mapping[str, float]) -> list[tuple[str, float]]:
+def _columns_from_worst(measure: Measure, by_column: Mapping[str, float]) -> list[tuple[str, float]]:
     """Columns from the worst; a measure of which more is better has its lowest first."""
     return sorted(
         by_column.items(), key=lambda item: (item[1] if measure.better == "high" else -item[1], item[0])

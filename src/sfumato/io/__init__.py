@@ -24,19 +24,18 @@ from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, ReadError, WriteError, quoted, trouble_with
 from sfumato.io import addresses, atomic, codebook, databases, item_texts
-from sfumato.io import guard as guards
+from sfumato.io import formula_injection as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
-from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, Options, Reading, format_of
-from sfumato.io.frames import Native, back, to_polars
-from sfumato.io.stdin import STDIN, piped
+from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, FileDialect, Options, format_of
+from sfumato.io.frames import Native, to_native, to_polars
+from sfumato.io.stdin import STDIN, stdin_file
 
 __all__ = [
     "FORMATS",
     "Contents",
     "Native",
     "Staging",
-    "back",
     "check_format",
     "check_writable",
     "conform",
@@ -45,6 +44,7 @@ __all__ = [
     "read_contents",
     "read_table",
     "stage",
+    "to_native",
     "to_polars",
     "write",
     "write_text",
@@ -80,7 +80,7 @@ def read_contents(
     header
         Whether the first line of a delimited text holds names; found out when not given.
     """
-    place, address = piped() if str(path) == STDIN else Path(path), addresses.is_address(path)
+    place, address = stdin_file() if str(path) == STDIN else Path(path), addresses.is_address(path)
     if not address and not place.name:  # "", `.` and `/`
         _require_file(place)
     text = frozenset() if schema is None else as_text(schema)
@@ -104,7 +104,7 @@ def read_contents(
     _require_file(place)
     try:
         found = reader.read(place, options)
-        return found if lines is None else replace(found, frame=codebook.expanded(found.frame, lines))
+        return found if lines is None else replace(found, frame=codebook.expand_labels(found.frame, lines))
     except OSError as error:
         raise ReadError(f"`{place}` must be a file that can be read, got: {trouble_with(error)}") from None
 
@@ -137,14 +137,14 @@ def read_table(
 
 def _with_facts(schema: Schema, found: Contents) -> Schema:
     """A schema with the labels and missing codes that the file has, where it says none itself."""
-    told = []
+    described = []
     for column in schema.columns:
         facts = found.facts.get(column.name, {})
         silent = {name for name in ("label", "labels") if not getattr(column, name)}
         if not column.missing and column.missing_range is None:
             silent |= {"missing", "missing_range"}
-        told.append(replace(column, **{name: facts[name] for name in silent & set(facts)}))
-    return schema.replace(*told)
+        described.append(replace(column, **{name: facts[name] for name in silent & set(facts)}))
+    return schema.replace(*described)
 
 
 def write(
@@ -154,7 +154,7 @@ def write(
     originals: Sequence[str | Path] = (),
     overwrite: bool = False,
     guard: bool = False,
-    like: Reading | None = None,
+    like: FileDialect | None = None,
 ) -> None:
     """Write a table to a file, or a table of a database, that appears whole or not at all.
 
@@ -173,7 +173,7 @@ def write(
     overwrite
         Whether another file or table that is there already may be replaced.
     guard
-        Whether texts that a spreadsheet would take for formulas are disarmed (see `sfumato.io.guard`).
+        Whether texts that a spreadsheet may take for formulas are disarmed (`sfumato.io.formula_injection`).
     like
         How another file was read: a delimited text, or the sheet of a workbook, is written so too.
     """
@@ -187,7 +187,7 @@ def stage(
     staging: Staging,
     *,
     guard: bool = False,
-    like: Reading | None = None,
+    like: FileDialect | None = None,
 ) -> None:
     """Make a table ready to appear with other files (see `write` and `Staging`).
 
@@ -203,9 +203,9 @@ def stage(
     suffix = place.suffix.lower()
     table, lines = _plain(data, keep_intervals=FORMATS[suffix] in KEEP_INTERVALS, short=True)
     if guard:
-        table, lines = guards.guarded(table), guards.guarded_texts(lines)
+        table, lines = guards.escape_formulas_in(table), guards.guarded_texts(lines)
     with staging.open(place) as file:
-        format_of(place, error=WriteError).write(table, Path(file.name), suffix, like or Reading())
+        format_of(place, error=WriteError).write(table, Path(file.name), suffix, like or FileDialect())
     codebook.stage(lines, place, staging)
 
 
@@ -260,7 +260,7 @@ def _plain(
     for series in table.frame:
         nodes = table.nodes.get(series.name)
         if nodes is not None and short:
-            shown, needed = codebook.written(series, nodes)
+            shown, needed = codebook.text_and_codebook(series, nodes)
             texts.append(shown)
             lines.append(needed)
         elif nodes is not None or (is_interval(series.dtype) and not keep_intervals):
@@ -273,7 +273,7 @@ def _plain(
         return table, pl.DataFrame()
     frame = table.frame.with_columns(texts)
     changed = [name for name in table.names if frame[name].dtype != table.frame[name].dtype]
-    numbers = {name: _numbers_again(frame[name], table.schema[name]) for name in changed}
+    numbers = {name: _restore_numbers(frame[name], table.schema[name]) for name in changed}
     again = {name: series for name, series in numbers.items() if series is not None}
     frame = frame.with_columns(again.values())
     others = [name for name in changed if name not in again and table.schema[name].kind is not Kind.SET]
@@ -282,7 +282,7 @@ def _plain(
     return Table(frame, table.schema.replace(*words)), book
 
 
-def _numbers_again(texts: pl.Series, column: Column) -> pl.Series | None:
+def _restore_numbers(texts: pl.Series, column: Column) -> pl.Series | None:
     """Codes that have labels as the numbers they were, if all cells still show single ones."""
     if not column.labels or not all(isinstance(value, int | float) for value, _ in column.labels):
         return None
@@ -303,7 +303,7 @@ def _in_words(column: Column, texts: pl.Series, book: pl.DataFrame) -> Column:
     labels = []
     if meant:
         shown = texts.drop_nulls().unique().sort()
-        sets = codebook.expanded(shown.to_frame(), book)[texts.name] if len(book) else shown
+        sets = codebook.expand_labels(shown.to_frame(), book)[texts.name] if len(book) else shown
         meanings = [_meaning(text, meant) for text in sets]
         labels = [pair for pair in zip(shown, meanings, strict=True) if pair[1]]
     return Column(column.name, Kind.NOMINAL, column.role, label=column.label, labels=tuple(labels))

@@ -44,7 +44,7 @@ class Address:
     def __str__(self) -> str:
         return f"sqlite:{self.place}" if self.system == SQLITE else self.place
 
-    def means(self, relation: Relation) -> bool:
+    def means(self, relation: DatabaseRelation) -> bool:
         """Whether this is the address of a table; SQLite does not tell a from A."""
         if self.system == SQLITE:
             return relation.name.encode().lower() == self.table.encode().lower()
@@ -61,7 +61,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Relation:
+class DatabaseRelation:
     """A table or view; ``key`` is its number, and ``visible`` that its name is enough without a schema."""
 
     schema: str
@@ -107,7 +107,7 @@ def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
     raise error(f"`{place}` must be the address of a table, got: a text unlike that", hint=f"write {form}")
 
 
-def within(text: str, folder: Path) -> str:
+def resolve_in_folder(text: str, folder: Path) -> str:
     """The same address, with a file of SQLite taken from a folder, as the files of a plan are."""
     address = parse(text)
     path = quote(str((folder / address.place).absolute()))

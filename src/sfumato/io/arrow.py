@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
-from sfumato.io.formats import Contents, Options, Reading
+from sfumato.io.formats import Contents, FileDialect, Options
 
 _FILE, _STREAM, _FEATHER_ONE = b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
 
@@ -54,7 +54,7 @@ def _not_arrow(name: str, start: bytes) -> ReadError:
     )
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
+def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # noqa: ARG001
     """Write an Arrow file in the file form, which is Feather of version 2."""
     try:
         table.frame.write_ipc(path, compat_level=pl.CompatLevel.oldest())

@@ -35,7 +35,7 @@ _OWN: set[Path] = set()
 _HERE = -100  # AT_FDCWD: paths are seen from the present folder
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
 #: What is said where the system or the drive does not know how to exchange two names.
-_CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
+_UNSUPPORTED_ERRNOS = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
 class _Staged(NamedTuple):
@@ -71,7 +71,7 @@ class _StagedFolder(NamedTuple):
     def moves(self, place: Path, journal: Path) -> list[str]:
         """What a journal says of a name that takes two instants: what goes where, and what was there."""
         aside = self.temporary.with_name(f"{self.temporary.stem}-old.tmp")
-        return [_seen(path, journal) for path in (self.temporary, place, aside)]
+        return [_path_in_journal(path, journal) for path in (self.temporary, place, aside)]
 
 
 class Staging:
@@ -163,7 +163,7 @@ class Staging:
         """
         self._tables.append(store)
 
-    def written(self) -> dict[Path, Path]:
+    def staged_files(self) -> dict[Path, Path]:
         """Where each staged file goes, as it was asked for, and where it waits."""
         return {staged.asked: staged.temporary for staged in self._staged.values()}
 
@@ -199,10 +199,11 @@ class Staging:
         decided = {
             "folders": folders,
             "moves": [
-                [_seen(staged.temporary, home), _seen(place, home)] for place, staged in self._staged.items()
+                [_path_in_journal(staged.temporary, home), _path_in_journal(place, home)]
+                for place, staged in self._staged.items()
             ],
-            "removals": [_seen(place, home) for place in self._removed],
-            "journals": [_seen(path, home) for path in others],
+            "removals": [_path_in_journal(place, home) for place in self._removed],
+            "journals": [_path_in_journal(path, home) for path in others],
         }
         try:
             for path in others:
@@ -290,9 +291,9 @@ def write_text(
 def settle(folder: Path) -> None:
     """Complete what a killed process had decided to write into a folder; remove what it had only begun."""
     for path in sorted(set(folder.glob(f"{_PREFIX}*{_JOURNAL}")) - _OWN):
-        with _ended(path) as ended:
-            home = folder / _said(path).get("home", path.name)
-            decided = _said(home)
+        with _has_writer_ended(path) as ended:
+            home = folder / _read_journal(path).get("home", path.name)
+            decided = _read_journal(home)
             if "moves" in decided:  # by whomever it is carried out, and how often, it comes to the same
                 _end(home, decided)
             elif ended:
@@ -336,13 +337,13 @@ def _remove(leftover: Path) -> None:
         leftover.unlink(missing_ok=True)
 
 
-def _said(journal: Path) -> dict[str, Any]:
+def _read_journal(journal: Path) -> dict[str, Any]:
     """What a journal says; nothing if it is gone or was not finished."""
     try:
-        said: dict[str, Any] = json.loads(journal.read_bytes()) if _is_mine(journal) else {}
+        entry: dict[str, Any] = json.loads(journal.read_bytes()) if _is_mine(journal) else {}
     except (OSError, ValueError):
         return {}
-    return said
+    return entry
 
 
 def _is_mine(path: Path) -> bool:
@@ -350,13 +351,13 @@ def _is_mine(path: Path) -> bool:
     return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
 
 
-def _seen(path: Path, journal: Path) -> str:
+def _path_in_journal(path: Path, journal: Path) -> str:
     """A path as a journal says it: in its own folder by the name alone."""
     return path.name if path.parent == journal.parent else str(path)
 
 
 @contextmanager
-def _ended(journal: Path) -> Iterator[bool]:
+def _has_writer_ended(journal: Path) -> Iterator[bool]:
     """Whether the process that wrote a journal has surely ended, and no other takes it over meanwhile."""
     try:
         file = journal.open("r+b")
@@ -381,9 +382,9 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
         return False
 
 
-def _write_through(file: BinaryIO, said: Mapping[str, Any]) -> None:
+def _write_through(file: BinaryIO, entry: Mapping[str, Any]) -> None:
     """Write what a journal says, so that it is on the disk before anything else happens."""
-    content = json.dumps(said).encode()
+    content = json.dumps(entry).encode()
     if file.write(content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(file.fileno())
@@ -430,7 +431,7 @@ def _cannot_write(asked: Path, error: OSError) -> WriteError:
 def exchange(one: Path, other: Path) -> bool:
     """Exchange the names of two folders in one instant; False where that cannot be done, and was not."""
     code = _exchange(os.fsencode(one), os.fsencode(other))
-    if code is None or code in _CANNOT:
+    if code is None or code in _UNSUPPORTED_ERRNOS:
         return False
     if code:
         raise OSError(code, os.strerror(code))

@@ -4,7 +4,7 @@ A small group is written as the set of its values, ``{Kern|Fresno}``. A group of
 file, ``Europe``, and its values in ``release.labels.csv`` beside ``release.csv``, one on each line with the
 column and the label. Whoever reads the release reads the codebook with it, so that nothing is lost. A label
 that says itself what it stands for, such as ``93***`` for every code that begins so, is not in it. Values
-that few have and that are not told (`sfumato.data.generalised.untold`) are three dots in both.
+that few have and that are not told (`sfumato.data.generalised.rare_values`) are three dots in both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN = 5
 _COLUMNS = ["column", "label", "value"]
 
 
-def place_beside(path: Path) -> Path:
+def codebook_path(path: Path) -> Path:
     """Where the codebook of a file stands."""
     return path.parent / f"{path.stem}.labels.csv"
 
@@ -36,10 +36,10 @@ def place_beside(path: Path) -> Path:
 def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
     """Files and their codebooks, which are as little overwritten as the originals themselves."""
     files = [Path(each) for each in originals if not is_address(each)]
-    return [*originals, *(place_beside(each) for each in files)]
+    return [*originals, *(codebook_path(each) for each in files)]
 
 
-def written(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
+def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     """A column of labels as text, and the lines of the codebook that it needs."""
     full = to_text(column, nodes)
     used = np.unique(nodes.codes(column))
@@ -75,7 +75,7 @@ def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str])
 
 def stage(lines: pl.DataFrame, path: Path, staging: Staging) -> None:
     """Stage the codebook of a file; an older one that is not needed any more goes with the file it was of."""
-    place = place_beside(path)
+    place = codebook_path(path)
     if len(lines):
         with staging.open(place) as file:
             lines.write_csv(file)
@@ -83,7 +83,7 @@ def stage(lines: pl.DataFrame, path: Path, staging: Staging) -> None:
         staging.remove(place)
 
 
-def expanded(frame: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+def expand_labels(frame: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     """The records of a file with the sets of values in the place of the labels that its codebook has."""
     for (name,), part in lines.group_by("column", maintain_order=True):
         if name not in frame.columns or frame.schema[str(name)] != pl.String:
@@ -101,7 +101,7 @@ def expanded(frame: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
 
 def read_lines(path: Path) -> pl.DataFrame | None:
     """The lines of a file's codebook; None if there is none, or the file of that name is something else."""
-    place = place_beside(path)
+    place = codebook_path(path)
     if not place.is_file():
         return None
     try:

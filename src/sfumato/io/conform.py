@@ -11,8 +11,8 @@ import polars as pl
 from sfumato.data.date_forms import to_iso
 from sfumato.data.generalised.intervals import end_dtype, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text
-from sfumato.data.generalised.text_forms import Known, is_open, parse_intervals, parse_nodes
-from sfumato.data.generalised.untold import known_of
+from sfumato.data.generalised.rare_values import known_of
+from sfumato.data.generalised.text_forms import KnownValues, is_open, parse_intervals, parse_nodes
 from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
@@ -24,7 +24,7 @@ _COMMAS_BOXED = r"^\[[-+\d.,e]*;[-+\d.,e]*\]$"
 
 
 @dataclass
-class _Result:
+class _ConformedColumns:
     """The columns as they come out, with what was found on the way."""
 
     frame: pl.DataFrame
@@ -53,11 +53,11 @@ def conform(
     beginnings of codes and ``...`` stand for; ``domains`` are further values of its columns.
     All faults are gathered into one `PlanError`.
     """
-    result = _Result(frame)
+    result = _ConformedColumns(frame)
     for column in schema.columns:
         if column.name in frame.columns:
             further = (domains or {}).get(column.name, ())
-            known = None if original is None else _known(frame[column.name], original, further)
+            known = None if original is None else _known_values(frame[column.name], original, further)
             if known and is_open(frame[column.name], known):
                 generalised = {*generalised, column.name}
             if original is not None and column.name in original.schema:
@@ -69,7 +69,7 @@ def conform(
     return Table(result.frame, schema, nodes=result.nodes)
 
 
-def _known(series: pl.Series, original: Table, further: Collection[str]) -> Known | None:
+def _known_values(series: pl.Series, original: Table, further: Collection[str]) -> KnownValues | None:
     """What the original tells of a column of text."""
     if series.dtype != pl.String or series.name not in original.schema:
         return None
@@ -86,7 +86,9 @@ def as_text(schema: Schema) -> frozenset[str]:
     return frozenset(ordered | set(schema.with_kind(Kind.DATE, Kind.SET)))
 
 
-def _conform_column(column: Column, result: _Result, *, generalised: bool, known: Known | None) -> None:
+def _conform_column(
+    column: Column, result: _ConformedColumns, *, generalised: bool, known: KnownValues | None
+) -> None:
     series = result.frame[column.name]
     if column.kind is Kind.DATE and series.dtype.is_integer():
         series = series.cast(pl.String)  # 20261115
@@ -107,7 +109,9 @@ def _conform_column(column: Column, result: _Result, *, generalised: bool, known
         # Nothing but wildcards, or no form at all: the kind of the column says which it would be.
         ordered = column.kind in {Kind.CONTINUOUS, Kind.DATE}
         unclear = form is None or ordered or (plain.drop_nulls() == WILDCARD).all()
-        _put_generalised(plain, ("interval" if ordered else "node") if unclear else str(form), result, known)
+        _parse_generalised(
+            plain, ("interval" if ordered else "node") if unclear else str(form), result, known
+        )
     elif column.kind is Kind.CONTINUOUS:
         _put_numbers(plain, result)
     elif column.kind is Kind.DATE:
@@ -126,7 +130,9 @@ def _without_codes(texts: pl.Series, column: Column) -> pl.Series:
     return texts.set(texts.str.strip_chars().is_in(codes), None)
 
 
-def _put_generalised(texts: pl.Series, form: str, result: _Result, known: Known | None) -> None:
+def _parse_generalised(
+    texts: pl.Series, form: str, result: _ConformedColumns, known: KnownValues | None
+) -> None:
     try:
         if form == "interval":
             result.put(_intervals(texts.set(texts == "", None), result.dtypes.get(texts.name)), texts.name)
@@ -146,7 +152,7 @@ def _intervals(texts: pl.Series, dtype: pl.DataType | None) -> pl.Series:
     return parse_intervals(texts)
 
 
-def _put_numbers(texts: pl.Series, result: _Result) -> None:
+def _put_numbers(texts: pl.Series, result: _ConformedColumns) -> None:
     stripped = texts.str.strip_chars()
     for decimal in (".", ","):
         read = textual.numbers(texts, decimal=decimal)
@@ -167,7 +173,7 @@ def _put_numbers(texts: pl.Series, result: _Result) -> None:
     )
 
 
-def _put_dates(texts: pl.Series, result: _Result) -> None:
+def _put_dates(texts: pl.Series, result: _ConformedColumns) -> None:
     readings = textual.dates(texts)
     result.put(texts, texts.name)
     if len(readings) == 1:

@@ -20,7 +20,16 @@ import polars as pl
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError, quoted
 from sfumato.io import textual
-from sfumato.io.addresses import POSTGRES, SQLITE, TIMEOUT, Address, Relation, is_address, parse, sql_name
+from sfumato.io.addresses import (
+    POSTGRES,
+    SQLITE,
+    TIMEOUT,
+    Address,
+    DatabaseRelation,
+    is_address,
+    parse,
+    sql_name,
+)
 from sfumato.io.formats import Contents, Options
 
 _LONGEST_NAME = 63  # bytes; PostgreSQL would cut the rest off
@@ -72,7 +81,7 @@ def read(address: str | Path, *, rows: int | None = None) -> Contents:
         return Contents(fetch(connection, found, rows))
 
 
-def _no_table(place: Address, relations: list[Relation]) -> ReadError:
+def _no_table(place: Address, relations: list[DatabaseRelation]) -> ReadError:
     there = [f"{one.schema}.{one.name}" if place.schema else one.name for one in relations]
     asked = f"{place.schema}.{place.table}" if place.schema else place.table
     near = difflib.get_close_matches(asked, sorted(there), n=3, cutoff=0.5) or sorted(there)[:10]
@@ -125,13 +134,13 @@ def session(place: Address, error: type[DataError], *, writing: bool = False) ->
     except SfumatoError:
         raise
     except (driver.Error, pl.exceptions.PolarsError, OSError, ValueError) as fault:
-        raise _told(fault, place, error) from None
+        raise _database_error(fault, place, error) from None
     finally:
         if new and file.is_file() and not file.stat().st_size:
             file.unlink()  # nothing came of it
 
 
-def _told(fault: Exception, place: Address, error: type[DataError]) -> DataError:
+def _database_error(fault: Exception, place: Address, error: type[DataError]) -> DataError:
     state = getattr(fault, "sqlstate", None) or ""
     for pattern, got, hint in _FAULTS:
         if re.search(pattern, f"{state} {fault}"):
@@ -147,7 +156,7 @@ def _ask(connection: Any, statement: str, *values: object) -> list[tuple[Any, ..
         return list(cursor.fetchall())
 
 
-def _fetched(connection: Any, query: str, options: Mapping[str, str] | None = None) -> pl.DataFrame:
+def _fetch_frame(connection: Any, query: str, options: Mapping[str, str] | None = None) -> pl.DataFrame:
     with connection.cursor(adbc_stmt_kwargs=options) as cursor:
         cursor.execute(query)
         found = cursor.fetch_arrow_table()
@@ -155,12 +164,12 @@ def _fetched(connection: Any, query: str, options: Mapping[str, str] | None = No
         return pl.DataFrame(pl.from_arrow(found))
 
 
-def _relations(place: Address, connection: Any) -> list[Relation]:
+def _relations(place: Address, connection: Any) -> list[DatabaseRelation]:
     listed = _POSTGRES_RELATIONS if place.system == POSTGRES else _SQLITE_RELATIONS
-    return [Relation(*row) for row in _ask(connection, listed)]
+    return [DatabaseRelation(*row) for row in _ask(connection, listed)]
 
 
-def _find(place: Address, connection: Any) -> Relation | None:
+def _find(place: Address, connection: Any) -> DatabaseRelation | None:
     return next((found for found in _relations(place, connection) if place.means(found)), None)
 
 
@@ -187,7 +196,7 @@ _POSTGRES_TYPES = frozenset(
 )
 
 
-def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
+def _fetch_postgres(connection: Any, relation: DatabaseRelation, rows: int | None) -> pl.DataFrame:
     order = ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0")  # the same every time
     for setting in (*order, f"lock_timeout = '{TIMEOUT}s'"):
         _ask(connection, f"SET LOCAL {setting}")
@@ -202,7 +211,7 @@ def _fetch_postgres(connection: Any, relation: Relation, rows: int | None) -> pl
     chosen = ", ".join(f"{sql_name(name)}::{word} AS {sql_name(name)}" for name, word in casts.items())
     key = ", ".join(sql_name(name) for name, _, in_key in columns if in_key)
     tail = (f" ORDER BY {key}" if key else "") + ("" if rows is None else f" LIMIT {rows}")
-    frame = _fetched(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
+    frame = _fetch_frame(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
     return pl.DataFrame([_number(series, types[series.name]) for series in frame])
 
 
@@ -214,7 +223,7 @@ def _number(series: pl.Series, word: str) -> pl.Series:
     return series if read is None or textual.is_code(series, read) else read
 
 
-def _fetch_sqlite(connection: Any, relation: Relation, rows: int | None) -> pl.DataFrame:
+def _fetch_sqlite(connection: Any, relation: DatabaseRelation, rows: int | None) -> pl.DataFrame:
     """Read a table after looking through each column, since in SQLite every cell has its own type."""
     listed = "SELECT name, upper(type) FROM pragma_table_xinfo(?) WHERE hidden <> 1"
     declared = dict(_ask(connection, listed, relation.name))
@@ -225,9 +234,9 @@ def _fetch_sqlite(connection: Any, relation: Relation, rows: int | None) -> pl.D
     chosen = [f"{_uniform(sql_name(name), kind)} AS {sql_name(name)}" for name, kind in zip(declared, held)]  # noqa: B905
     # The driver takes the types from the first batch alone, so that it must hold all.
     batch = {"adbc.sqlite.query.batch_rows": str(max(count, 1))}
-    frame = _fetched(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
+    frame = _fetch_frame(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
     columns = zip(frame, declared.values(), held, strict=True)
-    return pl.DataFrame([_as_declared(series, word, empty=not kind) for series, word, kind in columns])
+    return pl.DataFrame([_cast_to_declared(series, word, empty=not kind) for series, word, kind in columns])
 
 
 def _uniform(name: str, kinds: set[str]) -> str:
@@ -237,7 +246,7 @@ def _uniform(name: str, kinds: set[str]) -> str:
     return f"CASE typeof({name}) WHEN 'blob' THEN hex({name}) ELSE CAST({name} AS TEXT) END"
 
 
-def _as_declared(series: pl.Series, word: str, *, empty: bool) -> pl.Series:
+def _cast_to_declared(series: pl.Series, word: str, *, empty: bool) -> pl.Series:
     """Truth values and dates, which SQLite holds as numbers and text, as the column was declared."""
     if empty:
         kinds = (("INT", pl.Int64), ("REAL|FLOA|DOUB|NUM|DEC", pl.Float64), ("BOOL", pl.Boolean),
@@ -256,7 +265,7 @@ def _as_declared(series: pl.Series, word: str, *, empty: bool) -> pl.Series:
 
 def _in_the_way(
     place: Address, connection: Any, originals: Sequence[str | Path], *, overwrite: bool
-) -> Relation | None:
+) -> DatabaseRelation | None:
     """The table that is there already and may be replaced, if there is one."""
     old = _find(place, connection)
     if old is None:
@@ -273,7 +282,7 @@ def _in_the_way(
     return old
 
 
-def _spoils(place: Address, connection: Any, old: Relation, original: str | Path) -> bool:
+def _spoils(place: Address, connection: Any, old: DatabaseRelation, original: str | Path) -> bool:
     """Whether replacing a table would change an original, by whatever name that is called."""
     other = parse(original, error=WriteError) if is_address(original) else Address(SQLITE, str(original), "")
     if other.system != place.system:
@@ -291,7 +300,7 @@ def _spoils(place: Address, connection: Any, old: Relation, original: str | Path
         return _ask(there, query) == _ask(connection, query) and (found is None or found.key == old.key)
 
 
-def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation | None) -> None:
+def _store(place: Address, connection: Any, frame: pl.DataFrame, old: DatabaseRelation | None) -> None:
     """Put the records into a new table, which then takes the place of the old one."""
     if place.system == SQLITE:  # or it would refuse a name that a view mentions
         _ask(connection, "PRAGMA legacy_alter_table = ON")
@@ -301,7 +310,7 @@ def _store(place: Address, connection: Any, frame: pl.DataFrame, old: Relation |
         _ask(connection, f"SET LOCAL lock_timeout = '{TIMEOUT}s'")
         home = place.schema or (old.schema if old else _ask(connection, "SELECT current_schema()")[0][0])
         schema = home or "public"
-    new = Relation(schema, f"sfumato_{secrets.token_hex(8)}", "table")
+    new = DatabaseRelation(schema, f"sfumato_{secrets.token_hex(8)}", "table")
     columns = ", ".join(f"{sql_name(series.name)} {_type(series, place)}" for series in frame)
     _ask(connection, f"CREATE TABLE {new} ({columns})")
     with connection.cursor() as cursor:

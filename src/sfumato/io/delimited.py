@@ -23,7 +23,7 @@ from sfumato.data.schema import Column
 from sfumato.data.table import Table
 from sfumato.errors import NoteWarning, ParameterError, ReadError, WriteError
 from sfumato.io import lines, sniff, textual
-from sfumato.io.formats import DELIMITERS, Contents, Options, Reading
+from sfumato.io.formats import DELIMITERS, Contents, FileDialect, Options
 from sfumato.io.sniff import Dialect
 from sfumato.kernels.arrays import Bytes
 
@@ -50,10 +50,12 @@ class Text:
     encoding: str = "utf-8"
 
     @property
-    def layout(self) -> lines.Layout:
+    def layout(self) -> lines.TextLayout:
         """The bytes, and those that cut them into fields."""
         quote = self.dialect.quote
-        return lines.Layout(self.content, ord(self.dialect.delimiter), None if quote is None else ord(quote))
+        return lines.TextLayout(
+            self.content, ord(self.dialect.delimiter), None if quote is None else ord(quote)
+        )
 
     def first(self, records: int) -> Text:
         """The header and the first records only."""
@@ -73,16 +75,16 @@ def read(path: Path, options: Options) -> Contents:
         )
     frame = _parse(text)
     if frame is None and options.encoding is None and _is_late_western(text):
-        text = _rewritten(path, "cp1252", options)
+        text = _decode_whole_text(path, "cp1252", options)
         frame = _parse(text)
     if frame is None:
-        raise _diagnosed(text)
+        raise _find_bad_line(text)
     commas = "yes" if text.dialect.delimiter == ";" else "unless thousands"
     texts, dialect = frame, text.dialect
-    frame, decimal = textual.typed(frame, decimal=options.decimal, commas=commas, text=options.text)
+    frame, decimal = textual.cast_columns(frame, decimal=options.decimal, commas=commas, text=options.text)
     # Numbers are typed first, as few columns are left to be looked through; but not where commas are in them.
     frame = _whole(frame, text, texts if dialect.delimiter == "," else frame)
-    reading = Reading(
+    reading = FileDialect(
         delimiter=dialect.delimiter,
         decimal=decimal,
         encoding=text.encoding,
@@ -92,7 +94,7 @@ def read(path: Path, options: Options) -> Contents:
     return Contents(frame if options.rows is None else frame.head(options.rows), reading=reading)
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading) -> None:
+def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:
     """Write a delimited text, with tabs in a TSV file; a missing value is nothing, empty text is ``""``.
 
     It is written as another was read: with its delimiter, decimal sign, quotes and encoding, if that can hold
@@ -100,7 +102,7 @@ def write(table: Table, path: Path, suffix: str, like: Reading) -> None:
     """
     decimal = like.decimal or "."
     frame = table.frame.with_columns(
-        _as_written(table.frame[column.name], column, decimal) for column in table.schema.columns
+        _text_of_column(table.frame[column.name], column, decimal) for column in table.schema.columns
     )
     text = path if like.encoding in {"", *_UTF8} else io.BytesIO()
     try:
@@ -117,10 +119,10 @@ def write(table: Table, path: Path, suffix: str, like: Reading) -> None:
             hint="write a Parquet file instead",
         ) from None
     if isinstance(text, io.BytesIO):
-        path.write_bytes(_encoded(text.getvalue(), like.encoding))
+        path.write_bytes(_encode_text(text.getvalue(), like.encoding))
 
 
-def _as_written(series: pl.Series, column: Column, decimal: str) -> pl.Series:
+def _text_of_column(series: pl.Series, column: Column, decimal: str) -> pl.Series:
     """A column as a text file has it: dates in their form, a code for a missing value without decimals."""
     if column.form and (series.dtype == pl.String or series.dtype.is_temporal()):
         return in_form(series, column.form)
@@ -144,7 +146,7 @@ def _with_commas(texts: pl.Series) -> pl.Series:
     return texts.str.replace_all(".", ",", literal=True).zip_with(boxed, texts)
 
 
-def _encoded(text: bytes, encoding: str) -> bytes:
+def _encode_text(text: bytes, encoding: str) -> bytes:
     """The text in an encoding, or as it is, in UTF-8, where that has no letter for a value."""
     try:
         return text.decode().encode(encoding)
@@ -183,10 +185,10 @@ def _open(path: Path, options: Options) -> Text:
     if encoding in _UTF8 and (b"\n" in head or b"\r" not in head):
         text = _text(path, path, np.memmap(path, dtype=np.uint8, mode="r"), options)
         return replace(text, encoding="utf-8-sig" if head.startswith(codecs.BOM_UTF8) else "utf-8")
-    return _rewritten(path, encoding, options)
+    return _decode_whole_text(path, encoding, options)
 
 
-def _rewritten(path: Path, encoding: str, options: Options) -> Text:
+def _decode_whole_text(path: Path, encoding: str, options: Options) -> Text:
     """Decode a text of another encoding, or with the line ends of old Macintoshes, as a whole."""
     raw = path.read_bytes()
     try:
@@ -250,39 +252,39 @@ def _whole(frame: pl.DataFrame, text: Text, texts: pl.DataFrame) -> pl.DataFrame
     """
     layout, width = text.layout, len(text.dialect.names)
     quoted = layout.quote is not None and layout.count(layout.quote) > 0
-    within = _within(texts, text.dialect) if quoted else 0
+    within = _count_inner_delimiters(texts, text.dialect) if quoted else 0
     named = int(text.dialect.header)
     missing = (width - 1) * (frame.height + named) + within - layout.count(layout.delimiter)
     # Polars passes over one delimiter too many at the very end, which could make up for a short line.
     if not missing and layout.content[-1] != layout.delimiter:
         return frame
-    if missing < 0 or lines.uneven(layout, fields=width):
-        raise _diagnosed(text)
+    if missing < 0 or lines.find_uneven_line(layout, fields=width):
+        raise _find_bad_line(text)
     blank = lines.blank(layout) - named
     if missing != len(blank) * (width - 1):
-        raise _diagnosed(text)
-    kept = np.ones(frame.height, dtype=bool)
-    kept[blank] = False
-    return frame.filter(kept)
+        raise _find_bad_line(text)
+    keep = np.ones(frame.height, dtype=bool)
+    keep[blank] = False
+    return frame.filter(keep)
 
 
-def _within(frame: pl.DataFrame, dialect: Dialect) -> int:
+def _count_inner_delimiters(frame: pl.DataFrame, dialect: Dialect) -> int:
     """The number of delimiters that are part of a value or a name."""
     texts = frame.select(pl.col(pl.String).str.count_matches(dialect.delimiter, literal=True).sum())
     in_values = sum(int(count) for count in texts.row(0)) if texts.width else 0
     return in_values + sum(name.count(dialect.delimiter) for name in dialect.names if dialect.header)
 
 
-def _diagnosed(text: Text) -> ReadError:
+def _find_bad_line(text: Text) -> ReadError:
     """Find the line that cannot be read, and say what is wrong with it but not what is in it."""
     offset = _undecodable(text)
     if offset is not None:
         return _not_decodable(text.name, text.layout.line_at(offset), "utf-8")
     layout, width = text.layout, len(text.dialect.names)
-    stray, unclosed = lines.stray_quote(layout), lines.unclosed(layout)
-    uneven = lines.uneven(layout, fields=width)
+    stray, unclosed = lines.stray_quote(layout), lines.find_unclosed_quote(layout)
+    uneven = lines.find_uneven_line(layout, fields=width)
     if uneven is not None and (unclosed is None or uneven.line < min(unclosed, stray or unclosed)):
-        return _uneven(text, uneven)
+        return _uneven_line_error(text, uneven)
     if stray is not None:
         return ReadError(
             f"a quote in `{text.name}` must enclose a whole field, got: one within a field, in line {stray}",
@@ -299,7 +301,7 @@ def _diagnosed(text: Text) -> ReadError:
     )
 
 
-def _uneven(text: Text, uneven: lines.Uneven) -> ReadError:
+def _uneven_line_error(text: Text, uneven: lines.UnevenLine) -> ReadError:
     width = len(text.dialect.names)
     hint = "correct the line, or put a value that holds the delimiter in quotes"
     if uneven.line == 2 and uneven.fields == width + 1:  # noqa: PLR2004

@@ -28,7 +28,7 @@ import polars as pl
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import MissingDependencyError, ReadError, WriteError, quoted, trouble_with
 from sfumato.io import textual
-from sfumato.io.formats import Contents, Options, Reading
+from sfumato.io.formats import Contents, FileDialect, Options
 from sfumato.io.sniff import in_places, require_distinct
 
 MOST_ROWS, MOST_COLUMNS, LONGEST_TEXT = 1_048_576, 16_384, 32_767
@@ -65,7 +65,7 @@ def read(path: Path, options: Options) -> Contents:
         raise MissingDependencyError.of("fastexcel", extra="files", purpose="reading Excel files") from None
     try:
         book = fastexcel.read_excel(path)
-        chosen = _chosen(book, options.sheet, path.name)
+        chosen = _choose_sheet(book, options.sheet, path.name)
         limit = None if options.rows is None else options.rows + _SPARE
         frame = _read_sheet(_Sheet(book, chosen, limit), path.name, options.text)
     except fastexcel.UnsupportedColumnTypeCombinationError:
@@ -80,7 +80,7 @@ def read(path: Path, options: Options) -> Contents:
         ) from None
     others = tuple(name for name in book.sheet_names if name != chosen)
     found = frame if options.rows is None else frame.head(options.rows)
-    return Contents(found, reading=Reading(sheet=chosen, sheets=others))
+    return Contents(found, reading=FileDialect(sheet=chosen, sheets=others))
 
 
 def _require_workbook(path: Path) -> None:
@@ -98,7 +98,7 @@ def _require_workbook(path: Path) -> None:
     raise ReadError(f"`{path.name}` must be an Excel workbook, got: {found}", hint=hint)
 
 
-def _chosen(book: Any, asked: str | None, name: str) -> str:
+def _choose_sheet(book: Any, asked: str | None, name: str) -> str:
     """The sheet that is asked for; without a word that with most cells, of equal ones the first."""
     sheets: list[str] = book.sheet_names
     if not sheets:
@@ -163,8 +163,8 @@ def _read_sheet(sheet: _Sheet, name: str, text: frozenset[str]) -> pl.DataFrame:
         )
     header, texts = cells.row(0), cells.slice(1)
     filled = [place for place, series in enumerate(texts) if series.null_count() < len(series)]
-    kept = sorted({*filled, *(place for place, title in enumerate(header) if title is not None)})
-    names = _names([header[place] for place in kept], name, sheet.others)
+    kept_columns = sorted({*filled, *(place for place, title in enumerate(header) if title is not None)})
+    names = _names([header[place] for place in kept_columns], name, sheet.others)
     typed = sheet.columns(filled, schema_sample_rows=None)
     typed = {place: series for place, series in typed.items() if _is_whole(series, texts.to_series(place))}
     worded = [place for place in filled if place not in typed]
@@ -172,14 +172,14 @@ def _read_sheet(sheet: _Sheet, name: str, text: frozenset[str]) -> pl.DataFrame:
         [place for place in worded if _has_number(texts.to_series(place))], dtypes="float"
     )
     columns = []
-    for place, title in zip(kept, names, strict=True):
+    for place, title in zip(kept_columns, names, strict=True):
         if place in typed:
-            column = _refined(typed[place])
+            column = _refine_types(typed[place])
             column = column.cast(pl.String) if title in text and column.dtype.is_numeric() else column
         else:
             column = texts.to_series(place)
             if place in numbers:
-                column = _reunited(column, numbers[place], as_text=title in text)
+                column = _merge_text_and_numbers(column, numbers[place], as_text=title in text)
         columns.append(column.alias(title))
     return pl.DataFrame(columns).filter(~_empty(texts))
 
@@ -195,7 +195,7 @@ def _has_number(texts: pl.Series) -> bool:
     return texts.cast(pl.Float64, strict=False).is_not_null().any()
 
 
-def _reunited(texts: pl.Series, numbers: pl.Series, *, as_text: bool) -> pl.Series:
+def _merge_text_and_numbers(texts: pl.Series, numbers: pl.Series, *, as_text: bool) -> pl.Series:
     """Numbers among text, with the digits that are cut off where they are read as text.
 
     They become numbers where every text is one too, and none of them one that a number would spoil.
@@ -208,7 +208,7 @@ def _reunited(texts: pl.Series, numbers: pl.Series, *, as_text: bool) -> pl.Seri
     return whole if read is None or textual.is_code(whole, read) else read
 
 
-def _refined(values: pl.Series) -> pl.Series:
+def _refine_types(values: pl.Series) -> pl.Series:
     """Whole numbers as such, dates where all times are midnight, times of day where none has a date."""
     if values.dtype == pl.Float64:
         whole = (values == values.floor()) & (values.abs() < _FIRST_INEXACT)
@@ -243,7 +243,7 @@ def _empty(frame: pl.DataFrame) -> pl.Series:
 # Writing --------------------------------------------------------------------------------------------------
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
+def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # noqa: ARG001
     """Write a workbook of one sheet: a header row and the records, every text as text and no formula.
 
     The sheet has the name of that which was read.

@@ -77,7 +77,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileDialect:
     """How a file was read: what was said of it, and what was found out; empty where it does not apply.
 
     ``quotes`` is "all" or "text" where every field, or every text, stands in quotes; ``sheet`` is the one of
@@ -94,22 +94,22 @@ class Reading:
 
     def to_dict(self) -> dict[str, str]:
         """What has to be said to read the file so again, as a plan's ``[data]`` does."""
-        said = {name: getattr(self, name) for name in READING if name != "sheet" or self.sheets}
+        payload = {name: getattr(self, name) for name in READING if name != "sheet" or self.sheets}
         usual = {"delimiter": ",", "decimal": ".", "encoding": "utf-8", "header": "yes"}
-        return {name: value for name, value in said.items() if value and value != usual.get(name)}
+        return {name: value for name, value in payload.items() if value and value != usual.get(name)}
 
     def notes(self) -> list[str]:
         """What should be known of how the file was read, in words."""
-        said = self.to_dict()
+        payload = self.to_dict()
         words = (
-            [f"{DELIMITERS.get(said['delimiter'], said['delimiter'])} between fields"]
-            if "delimiter" in said
+            [f"{DELIMITERS.get(payload['delimiter'], payload['delimiter'])} between fields"]
+            if "delimiter" in payload
             else []
         )
-        words += ["a comma before decimals"] if "decimal" in said else []
-        words += [f"encoding {said['encoding']}"] if "encoding" in said else []
+        words += ["a comma before decimals"] if "decimal" in payload else []
+        words += [f"encoding {payload['encoding']}"] if "encoding" in payload else []
         found = [f"read with {', '.join(words)}"] if words else []
-        if said.get("header") == "no":
+        if payload.get("header") == "no":
             found.append(
                 "the first line looks like a record, so that the columns have numbers for names: give "
                 "the file a header, or say --header if this is one"
@@ -125,12 +125,12 @@ class Contents:
 
     ``facts`` has, for some columns, facts as `sfumato.data.schema.Column` takes them: ``kind``, ``label``,
     ``labels``, ``missing``, ``missing_range``, ``order``. They are surer than any guess. ``reading`` is how
-    the file was read, as `Reading` says it.
+    the file was read, as `FileDialect` says it.
     """
 
     frame: pl.DataFrame
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    reading: Reading = field(default_factory=Reading)
+    reading: FileDialect = field(default_factory=FileDialect)
 
 
 class Format(Protocol):
@@ -139,7 +139,7 @@ class Format(Protocol):
     def read(self, path: Path, options: Options) -> Contents:
         """Read a file."""
 
-    def write(self, table: Table, path: Path, suffix: str, like: Reading) -> None:
+    def write(self, table: Table, path: Path, suffix: str, like: FileDialect) -> None:
         """Write a table into a file that is there and empty; it is moved to its place afterwards.
 
         ``table`` holds no generalised nodes (they are text by then), and intervals only for Parquet and

@@ -35,13 +35,13 @@ class Native:
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, pl.DataType] = field(default_factory=dict)
 
-    def kept(self, name: str, dtype: pl.DataType) -> bool:
+    def keeps_dtype(self, name: str, dtype: pl.DataType) -> bool:
         """Whether a column went in and comes out with the same type."""
         return name in self.dtypes and self.schema.get(name) == dtype
 
 
 def to_polars(data: object) -> tuple[pl.DataFrame, Native]:
-    """Take in the data of another package, with a note of what they were for `back`.
+    """Take in the data of another package, with a note of what they were for `to_native`.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def to_polars(data: object) -> tuple[pl.DataFrame, Native]:
         raise DataError(f"the names of the columns must be distinct, got: {len(set(names))} for {len(names)}")
     if package == "pandas":
         _require_plain_index(data)
-    frame = _converted(data, package)
+    frame = _convert_or_raise(data, package)
     _require_plain_types(frame)
     return frame, Native(package, _dtypes_of(data, package), dict(frame.schema))
 
 
-def back(frame: pl.DataFrame, native: Native, *, nodes: Mapping[str, Nodes] | None = None) -> Any:
+def to_native(frame: pl.DataFrame, native: Native, *, nodes: Mapping[str, Nodes] | None = None) -> Any:
     """Give a frame back as what the data were when they came in.
 
     Columns keep the type they had in that package where their values allow it. Outside polars and Arrow a
@@ -142,7 +142,7 @@ def _require_plain_index(data: Any) -> None:
         )
 
 
-def _converted(data: Any, package: Package) -> pl.DataFrame:
+def _convert_or_raise(data: Any, package: Package) -> pl.DataFrame:
     try:
         return _convert(data, package)
     except ModuleNotFoundError as error:
@@ -220,7 +220,7 @@ def _to_arrow(frame: pl.DataFrame, native: Native) -> Any:
 
     table = frame.to_arrow()
     for place, (name, dtype) in enumerate(frame.schema.items()):
-        if native.kept(name, dtype):
+        if native.keeps_dtype(name, dtype):
             try:
                 table = table.set_column(place, name, table.column(place).cast(native.dtypes[name]))
             except pa.ArrowException:  # the new values do not fit the old type: they go out as they are
@@ -250,12 +250,12 @@ def _pandas_column(series: pl.Series, native: Native) -> Any:
         column = pd.array(series.to_list(), dtype="boolean")
     else:
         column = series.to_pandas()
-    if not native.kept(series.name, series.dtype):
+    if not native.keeps_dtype(series.name, series.dtype):
         return pd.Series(column)
-    return _as_before(series, pd.Series(column), native.dtypes[series.name])
+    return _restore_dtype(series, pd.Series(column), native.dtypes[series.name])
 
 
-def _as_before(series: pl.Series, column: Any, dtype: Any) -> Any:
+def _restore_dtype(series: pl.Series, column: Any, dtype: Any) -> Any:
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype) and not column.dropna().isin(dtype.categories).all():

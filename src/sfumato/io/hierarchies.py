@@ -80,13 +80,13 @@ def _read_rows(path: Path, *, separator: str | None, encoding: str | None) -> li
         # As the table's own file is read, or a value such as `5 €` would not be found among the leaves.
         text = raw.decode(encoding or encoding_of(raw, name=path.name)).removeprefix("\ufeff")
         found = separator or max(_SEPARATORS, key=lambda mark: _fit(text, mark))
-        return [_trimmed(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=found) if row]
+        return [_trim_row(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=found) if row]
     except (OSError, UnicodeError, LookupError, csv.Error) as error:
         why = getattr(error, "strerror", None) or "it is not text in this encoding and form"
         raise ReadError(f"the hierarchy file `{path.name}` must be readable, got: {why}") from None
 
 
-def _trimmed(row: list[str]) -> list[str]:
+def _trim_row(row: list[str]) -> list[str]:
     # A spreadsheet pads short rows with empty cells; the value itself may be empty.
     while len(row) > 1 and not row[-1]:
         row = row[:-1]

@@ -18,7 +18,7 @@ _NEWLINE, _RETURN = ord("\n"), ord("\r")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TextLayout:
     """The bytes of a text, and those that cut it into fields."""
 
     content: Bytes
@@ -35,7 +35,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Records:
+class ChunkRecords:
     """The records that end in one chunk: where each starts and ends, and how many delimiters it has."""
 
     starts: Ints
@@ -45,14 +45,14 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Uneven:
+class UnevenLine:
     """A line that has not as many fields as the header."""
 
     line: int
     fields: int
 
 
-def cut(layout: Layout, records: int) -> Bytes:
+def cut(layout: TextLayout, records: int) -> Bytes:
     """The bytes of the first records, the header among them."""
     seen = 0
     for part in records_of(layout):
@@ -62,24 +62,24 @@ def cut(layout: Layout, records: int) -> Bytes:
     return layout.content
 
 
-def uneven(layout: Layout, *, fields: int) -> Uneven | None:
+def find_uneven_line(layout: TextLayout, *, fields: int) -> UnevenLine | None:
     """Find the first line that has not the right number of fields and is not blank."""
     for part in records_of(layout):
         wrong = (part.delimiters != fields - 1) & ~_blank(layout, part)
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0])
-            return Uneven(layout.line_at(int(part.starts[first])), int(part.delimiters[first]) + 1)
+            return UnevenLine(layout.line_at(int(part.starts[first])), int(part.delimiters[first]) + 1)
     return None
 
 
-def blank(layout: Layout) -> Ints:
+def blank(layout: TextLayout) -> Ints:
     """Which records are blank lines; the header, with number 0, is the first line that is not."""
     flags = np.concatenate([_blank(layout, part) for part in records_of(layout)])
     header = int(np.flatnonzero(~flags)[0])
     return np.flatnonzero(flags[header:])
 
 
-def unclosed(layout: Layout) -> int | None:
+def find_unclosed_quote(layout: TextLayout) -> int | None:
     """Find the line whose last record never ends because a quote is not closed."""
     for part in records_of(layout):
         if not part.closed:
@@ -87,7 +87,7 @@ def unclosed(layout: Layout) -> int | None:
     return None
 
 
-def stray_quote(layout: Layout) -> int | None:
+def stray_quote(layout: TextLayout) -> int | None:
     """Find the first line with a quote that neither opens nor closes a whole field."""
     if layout.quote is None:
         return None
@@ -105,7 +105,7 @@ def stray_quote(layout: Layout) -> int | None:
     return None
 
 
-def records_of(layout: Layout) -> Iterator[Records]:
+def records_of(layout: TextLayout) -> Iterator[ChunkRecords]:
     """Cut the text into records, chunk by chunk; a newline or delimiter between quotes cuts nothing."""
     start, pending, inside = 0, 0, np.uint8(0)
     for offset, chunk in _chunks(layout.content):
@@ -120,17 +120,17 @@ def records_of(layout: Layout) -> Iterator[Records]:
             counts = np.diff(before, prepend=0)
             counts[0] += pending
             starts = np.concatenate([[start], ends[:-1] + offset + 1])
-            yield Records(starts, ends + offset, counts)
+            yield ChunkRecords(starts, ends + offset, counts)
             start, pending = int(ends[-1]) + offset + 1, len(delimiters) - int(before[-1])
         else:
             pending += len(delimiters)
     if start < len(layout.content):  # the last line has no newline, or a quote is still open
-        yield Records(
+        yield ChunkRecords(
             np.array([start]), np.array([len(layout.content)]), np.array([pending]), closed=inside == 0
         )
 
 
-def _blank(layout: Layout, part: Records) -> Flags:
+def _blank(layout: TextLayout, part: ChunkRecords) -> Flags:
     lengths = part.ends - part.starts
     first = layout.content[np.minimum(part.starts, len(layout.content) - 1)]
     return np.asarray((lengths == 0) | ((lengths == 1) & (first == _RETURN)), dtype=bool)

@@ -8,7 +8,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
-from sfumato.io.formats import Contents, Options, Reading
+from sfumato.io.formats import Contents, FileDialect, Options
 
 _MAGIC = b"PAR1"
 
@@ -33,7 +33,7 @@ def read(path: Path, options: Options) -> Contents:
     return Contents(frame)
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
+def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # noqa: ARG001
     """Write a Parquet file."""
     try:
         table.frame.write_parquet(path)

@@ -92,10 +92,10 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None, header: bo
     named = not _is_record(first, records[1:]) if header is None else header
     names = first if named else [f"column_{place}" for place in range(1, len(first) + 1)]
     _require_names(names, name)
-    return Dialect(chosen, quote, tuple(names), named, _quoted(head, chosen))
+    return Dialect(chosen, quote, tuple(names), named, _quoting_style(head, chosen))
 
 
-def _quoted(head: str, delimiter: str) -> str:
+def _quoting_style(head: str, delimiter: str) -> str:
     """Which fields of the first lines stand in quotes: "all", all that are no numbers ("text"), or ""."""
     cut = re.compile(rf"{re.escape(delimiter)}(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")
     fields = [field for line in head.splitlines()[:_LINES] for field in cut.split(line) if field]

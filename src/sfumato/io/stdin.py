@@ -24,7 +24,7 @@ _BEGINNINGS = {
 
 
 @cache
-def piped() -> Path:
+def stdin_file() -> Path:
     """What came through the pipe, as a file that only its owner may read and that goes at the end."""
     if sys.stdin.isatty():
         raise ReadError("`-` must be a file that is piped in, got: a keyboard", hint="cat FILE | sfumato … -")

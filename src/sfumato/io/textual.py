@@ -29,7 +29,7 @@ _ISO_DATE, _ISO_TIME = "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"
 _DATES = (_ISO_DATE, "%Y%m%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 
 
-def typed(
+def cast_columns(
     frame: pl.DataFrame, *, decimal: str | None, commas: str, text: frozenset[str]
 ) -> tuple[pl.DataFrame, str]:
     """Turn the columns of text that hold numbers or truth values into such; and the decimal sign they have.
@@ -41,7 +41,7 @@ def typed(
     new = {name: frame[name] for name in frame.columns}
     open_to_it = [name for name in new if name not in text]
     with ThreadPoolExecutor() as pool:  # polars works outside the interpreter's lock
-        read = pool.map(lambda name: _typed(frame[name], decimal or "."), open_to_it)
+        read = pool.map(lambda name: _cast_text(frame[name], decimal or "."), open_to_it)
         new |= dict(zip(open_to_it, read, strict=True))
     pointed = [name for name in open_to_it if new[name].dtype == pl.Float64]
     if decimal is None:
@@ -49,7 +49,7 @@ def typed(
         found = [name for name, series in texts.items() if _has_commas(series, commas)]
         if found and all(_all(frame[name], _POINTED_THOUSANDS) for name in pointed):
             also = [name for name, series in texts.items() if _has_commas(series, "yes")]
-            new |= {name: _typed(frame[name], ",") for name in (*also, *pointed)}
+            new |= {name: _cast_text(frame[name], ",") for name in (*also, *pointed)}
             decimal = ","
     return pl.DataFrame(new), decimal or ("." if pointed else "")
 
@@ -59,7 +59,7 @@ def _all(texts: pl.Series, pattern: str) -> bool:
     return bool(present.str.contains(pattern).all())
 
 
-def _typed(series: pl.Series, decimal: str) -> pl.Series:
+def _cast_text(series: pl.Series, decimal: str) -> pl.Series:
     # One word among the first values settles that a column is text, so that few columns are tried in full.
     sample = _some(series)
     if sample.is_empty():

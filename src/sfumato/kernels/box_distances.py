@@ -17,17 +17,19 @@ import numpy as np
 
 from sfumato.kernels.arrays import Bytes, Floats, Ints, Words
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.threads import Tick, share_out
 
 NEVER = 2**62  # the cost of a pair that cannot be
 UNITS = 2.0**40  # of a loss: losses that differ by less are equal, since sums of shares round
-SLACK = 2.0**-34  # as in `kernels.linking`: distances that differ by less of what goes into them are equal
+DISTANCE_TOLERANCE = (
+    2.0**-34
+)  # as in `kernels.linking`: distances that differ by less of what goes into them are equal
 
 #: Pairs between two calls of `tick`, so that each takes about a tenth of a second.
 _PAIRS = 20_000_000
 
 
-class Points(NamedTuple):
+class QueryPoints(NamedTuple):
     """What is looked for: numbers (NaN: missing) and codes, and in which row of the bits each column is."""
 
     numbers: Floats  # [n, ranges]
@@ -35,7 +37,7 @@ class Points(NamedTuple):
     places: Ints  # [n, columns] first those of categories, of these sets of them first
 
 
-class Own(NamedTuple):
+class OwnBoxes(NamedTuple):
     """The boxes that are a point's own."""
 
     starts: Ints  # [n] they are boxes[starts:ends], ascending
@@ -44,7 +46,7 @@ class Own(NamedTuple):
     counts: Ints  # how many records of each of them are its own
 
 
-class Shown(NamedTuple):
+class ReleasedCombinations(NamedTuple):
     """What released records show, in the order of their loss; of those alike, one."""
 
     lows: Floats  # [g, ranges] −∞ and ∞ where a side is open
@@ -137,7 +139,14 @@ def _gap(x: float, low: float, high: float, least: float, most: float, is_step: 
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _key(points: Points, shown: Shown, i: int, g: int, is_far: bool, most: float) -> float:  # noqa: FBT001, PLR0917
+def _key(  # noqa: PLR0917
+    points: QueryPoints,
+    shown: ReleasedCombinations,
+    i: int,
+    g: int,
+    is_far: bool,  # noqa: FBT001
+    most: float,
+) -> float:
     """The near or far distance, or its square, of a point and a box; something above ``most`` if it is above.
 
     Compiled into who asks: to hand over all these arrays for each pair would take many times as long.
@@ -162,8 +171,13 @@ def _key(points: Points, shown: Shown, i: int, g: int, is_far: bool, most: float
     return key
 
 
-def rivals(
-    points: Points, own: Own, shown: Shown, tick: Tick | None = None, *, reach: float = np.inf
+def closer_counts(
+    points: QueryPoints,
+    own: OwnBoxes,
+    shown: ReleasedCombinations,
+    tick: Tick | None = None,
+    *,
+    reach: float = np.inf,
 ) -> tuple[Floats, Ints, Ints, Ints]:
     """Count who stands between each point and its own, unless these are all farther than ``reach``.
 
@@ -190,7 +204,8 @@ def rivals(
 
 @njit(cache=True, nogil=True)
 def _count(  # noqa: PLR0917
-    points: Points, own: Own, shown: Shown, as_lossy: Ints, reach: float, asked: Ints, distances: Floats,
+    points: QueryPoints, own: OwnBoxes, shown: ReleasedCombinations, as_lossy: Ints, reach: float,
+    asked: Ints, distances: Floats,
     counts: Ints,
 ) -> None:  # fmt: skip
     """Count for the points ``asked`` for; ``as_lossy`` is where the boxes of each one's loss end."""
@@ -210,7 +225,7 @@ def _count(  # noqa: PLR0917
         for c in range(numbers.shape[1]):
             if not np.isnan(numbers[i, c]) and not shown.steps[c]:
                 length += abs(numbers[i, c])
-        slack = SLACK * (distances[i] + length) if least > 0.0 else 0.0
+        slack = DISTANCE_TOLERANCE * (distances[i] + length) if least > 0.0 else 0.0
         low, high = max(distances[i] - slack, 0.0), distances[i] + slack
         if euclidean:
             low, high = low * low, high * high
@@ -275,7 +290,13 @@ def _cost(key: float, reach: float, loss: int, scale: float, euclidean: bool) ->
 
 
 def pairs(  # noqa: PLR0917
-    points: Points, shown: Shown, pricing: Pricing, limits: Ints, prices: Ints, most: int, tick: Tick | None
+    points: QueryPoints,
+    shown: ReleasedCombinations,
+    pricing: Pricing,
+    limits: Ints,
+    prices: Ints,
+    most: int,
+    tick: Tick | None,
 ) -> tuple[Ints, Ints, Ints] | None:
     """List points, boxes and costs where these are at most the point's limit and the box's price together.
 
@@ -295,7 +316,7 @@ def pairs(  # noqa: PLR0917
     return np.repeat(np.arange(n), counts), found[0], found[1]
 
 
-def _spans(points: Points, shown: Shown, tick: Tick | None) -> Iterator[tuple[int, int]]:
+def _spans(points: QueryPoints, shown: ReleasedCombinations, tick: Tick | None) -> Iterator[tuple[int, int]]:
     """Runs of points that take a moment each."""
     n, stride = len(points.numbers), max(1, _PAIRS // max(len(shown.losses), 1))
     for first in range(0, n, stride):
@@ -306,7 +327,8 @@ def _spans(points: Points, shown: Shown, tick: Tick | None) -> Iterator[tuple[in
 
 @njit(cache=True, nogil=True)
 def _list(  # noqa: PLR0917
-    points: Points, shown: Shown, pricing: Pricing, bounds: tuple[Ints, Ints], span: tuple[int, int],
+    points: QueryPoints, shown: ReleasedCombinations, pricing: Pricing, bounds: tuple[Ints, Ints],
+    span: tuple[int, int],
     slots: Ints, found: Ints,
 ) -> None:  # fmt: skip
     """Write the boxes of each point from its slot on; with nowhere to write, only count them."""
@@ -333,7 +355,9 @@ def _list(  # noqa: PLR0917
             slots[i] = slot
 
 
-def costs(points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Ints) -> Ints:
+def costs(
+    points: QueryPoints, shown: ReleasedCombinations, pricing: Pricing, rows: Ints, boxes: Ints
+) -> Ints:
     """What pairs cost, each of a point and a box, where all pairs can be."""
     found = np.empty(len(rows), dtype=np.int64)
     _price(points, shown, pricing, rows, boxes, found)
@@ -342,7 +366,7 @@ def costs(points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Int
 
 @njit(cache=True, nogil=True)
 def _price(  # noqa: PLR0917
-    points: Points, shown: Shown, pricing: Pricing, rows: Ints, boxes: Ints, found: Ints
+    points: QueryPoints, shown: ReleasedCombinations, pricing: Pricing, rows: Ints, boxes: Ints, found: Ints
 ) -> None:
     for place in range(len(rows)):
         key = _key(points, shown, rows[place], boxes[place], False, np.inf)
@@ -350,7 +374,13 @@ def _price(  # noqa: PLR0917
 
 
 def best(  # noqa: PLR0917
-    points: Points, shown: Shown, pricing: Pricing, limits: Ints, prices: Ints, k: int, tick: Tick | None
+    points: QueryPoints,
+    shown: ReleasedCombinations,
+    pricing: Pricing,
+    limits: Ints,
+    prices: Ints,
+    k: int,
+    tick: Tick | None,
 ) -> tuple[Ints, Ints, Ints]:
     """List points, boxes and costs of the k least costs above prices of each point, below its limit."""
     n = len(points.numbers)
@@ -367,7 +397,8 @@ def best(  # noqa: PLR0917
 
 @njit(cache=True, nogil=True)
 def _best(  # noqa: PLR0917
-    points: Points, shown: Shown, pricing: Pricing, bounds: tuple[Ints, Ints], asked: Ints, boxes: Ints,
+    points: QueryPoints, shown: ReleasedCombinations, pricing: Pricing, bounds: tuple[Ints, Ints],
+    asked: Ints, boxes: Ints,
     keys: Ints,
 ) -> None:  # fmt: skip
     limits, prices = bounds

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.threads import Tick, share_out
 from sfumato.kernels.trees.planting import plant
 
 LEAF = 128  # boxes that are looked at together: what is known of all of them spares most
@@ -18,7 +18,7 @@ LEAF = 128  # boxes that are looked at together: what is known of all of them sp
 _PAIRS = 4_000_000
 
 
-class Boxes(NamedTuple):
+class ReleasedBoxes(NamedTuple):
     """Released records, each a range in every column.
 
     Both ends are NaN where a value is missing and that is a value of its own; a cell that says nothing is
@@ -32,7 +32,7 @@ class Boxes(NamedTuple):
     extras: Floats  # [m] what is added to each box's distance, to decide between equals
 
 
-def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -> tuple[Ints, Floats]:
+def nearest(points: Floats, boxes: ReleasedBoxes, *, k: int, tick: Tick | None = None) -> tuple[Ints, Floats]:
     """Return the ``k`` nearest boxes of each point by the sum of the distances in each column.
 
     Parameters
@@ -60,7 +60,7 @@ def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -
     points = np.ascontiguousarray(points, dtype=np.float64)
     places = np.full((len(points), k), -1, dtype=np.int64)
     distances = np.full((len(points), k), np.inf)
-    held = _planted(boxes)
+    held = _build_leaves(boxes)
 
     def work(part: Ints) -> None:
         if len(part):
@@ -71,7 +71,7 @@ def nearest(points: Floats, boxes: Boxes, *, k: int, tick: Tick | None = None) -
 
 
 def within(
-    points: Floats, boxes: Boxes, radii: Floats, *, tick: Tick | None = None
+    points: Floats, boxes: ReleasedBoxes, radii: Floats, *, tick: Tick | None = None
 ) -> Iterator[tuple[Ints, Ints]]:
     """List the pairs of a point and a box no farther from it than its radius, some millions at a time.
 
@@ -79,7 +79,7 @@ def within(
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     held, counts, nothing = (
-        _planted(boxes),
+        _build_leaves(boxes),
         np.zeros(len(points), dtype=np.int64),
         np.empty(0, dtype=np.int64),
     )
@@ -99,16 +99,16 @@ def within(
         start = stop
 
 
-class Search(NamedTuple):
+class BoxSearch(NamedTuple):
     """Points, the boxes they look for, how far they look, and whose box each is."""
 
     points: Floats  # [n, d]
-    boxes: Boxes
+    boxes: ReleasedBoxes
     radii: Floats  # [n]
     owners: Ints  # [m]
 
 
-def count_common(first: Search, second: Search, *, tick: Tick | None = None) -> Ints:
+def count_common(first: BoxSearch, second: BoxSearch, *, tick: Tick | None = None) -> Ints:
     """Count the owners of boxes within the radius of each point in two searches, and in both.
 
     Returns
@@ -121,7 +121,12 @@ def count_common(first: Search, second: Search, *, tick: Tick | None = None) -> 
     Exact. **Cost:** as `nearest`, and a look at each box within reach; nothing is kept but counts.
     """
     sides = [
-        (np.ascontiguousarray(each.points, dtype=np.float64), _planted(each.boxes), each.radii, each.owners)
+        (
+            np.ascontiguousarray(each.points, dtype=np.float64),
+            _build_leaves(each.boxes),
+            each.radii,
+            each.owners,
+        )
         for each in (first, second)
     ]
     counts = np.zeros((len(first.points), 3), dtype=np.int64)
@@ -141,7 +146,7 @@ def count_common(first: Search, second: Search, *, tick: Tick | None = None) -> 
 class _Leaves(NamedTuple):
     """Boxes that lie together, leaf by leaf, and in what all of a leaf lie."""
 
-    boxes: Boxes
+    boxes: ReleasedBoxes
     ranks: Ints  # [m] the place of each box as it was given
     starts: Ints  # [leaves + 1]
     lows: Floats  # [leaves, d] of the cells that say something
@@ -151,7 +156,7 @@ class _Leaves(NamedTuple):
     extras: Floats  # [leaves] the least
 
 
-def _planted(boxes: Boxes) -> _Leaves:
+def _build_leaves(boxes: ReleasedBoxes) -> _Leaves:
     """Lay together boxes whose middles are near, and say in what all of a leaf lie."""
     with np.errstate(invalid="ignore"):
         middles = boxes.lows / 2 + boxes.highs / 2
@@ -159,7 +164,7 @@ def _planted(boxes: Boxes) -> _Leaves:
     ranks, starts = plant(middles, LEAF, most=np.where(boxes.is_step, 1.0, np.inf))
     starts = starts if len(ranks) else starts[:1]  # no box, no leaf
     lows, highs = np.ascontiguousarray(boxes.lows[ranks]), np.ascontiguousarray(boxes.highs[ranks])
-    held = Boxes(lows, highs, boxes.is_step, boxes.blind, boxes.extras[ranks])
+    held = ReleasedBoxes(lows, highs, boxes.is_step, boxes.blind, boxes.extras[ranks])
     is_open, is_hole = np.isneginf(lows) & np.isposinf(highs), np.isnan(lows)
     silent = is_open | is_hole
 
@@ -182,7 +187,7 @@ def _nearest(points: Floats, leaves: _Leaves, k: int) -> tuple[Ints, Floats]:
     bounds = np.empty(n_leaves)
     for i in range(n):
         for leaf in range(n_leaves):
-            bounds[leaf] = _bound(points[i], leaves, leaf)
+            bounds[leaf] = _distance_to_leaf(points[i], leaves, leaf)
         for leaf in np.argsort(bounds):
             if bounds[leaf] > distances[i, k - 1]:
                 break
@@ -214,7 +219,7 @@ def _within(points: Floats, leaves: _Leaves, radii: Floats, found: Ints) -> Ints
     counts, boxes, slot = np.zeros(len(points), dtype=np.int64), leaves.boxes, 0
     for i in range(len(points)):
         for leaf in range(len(leaves.extras)):
-            if _bound(points[i], leaves, leaf) > radii[i]:
+            if _distance_to_leaf(points[i], leaves, leaf) > radii[i]:
                 continue
             for j in range(leaves.starts[leaf], leaves.starts[leaf + 1]):
                 total = boxes.extras[j]
@@ -252,7 +257,7 @@ def _mark(  # noqa: PLR0917
     """Mark the owners of boxes within reach of a point, and count them, and those marked in the other row."""
     count, both, boxes = 0, 0, leaves.boxes
     for leaf in range(len(leaves.extras)):
-        if _bound(point, leaves, leaf) > radius:
+        if _distance_to_leaf(point, leaves, leaf) > radius:
             continue
         for j in range(leaves.starts[leaf], leaves.starts[leaf + 1]):
             total = boxes.extras[j]
@@ -268,7 +273,7 @@ def _mark(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _bound(point: Floats, leaves: _Leaves, leaf: int) -> float:
+def _distance_to_leaf(point: Floats, leaves: _Leaves, leaf: int) -> float:
     """No box of a leaf is nearer: summed in the same order, so that rounding does not matter."""
     total = float(leaves.extras[leaf])
     for c in range(len(point)):

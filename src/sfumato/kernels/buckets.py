@@ -10,7 +10,7 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.kernels.compiling import njit
 
 
-class Cells(NamedTuple):
+class ClassValueCodes(NamedTuple):
     """What is counted, as codes from 0 up: who is alike, and which value they have.
 
     Values tell who is alike, too: none is that of two codes.
@@ -20,7 +20,7 @@ class Cells(NamedTuple):
     values: Ints  # [n]
 
 
-def too_frequent(order: Ints, parts: Ints, cells: Cells, most: int) -> Flags:
+def too_frequent(order: Ints, parts: Ints, cells: ClassValueCodes, most: int) -> Flags:
     r"""Tell in which groups some value is that of more than one in ``most`` of the records that are alike.
 
     Parameters
@@ -42,11 +42,13 @@ def too_frequent(order: Ints, parts: Ints, cells: Cells, most: int) -> Flags:
     """
     people = np.zeros(int(cells.alike.max(initial=0)) + 1, dtype=np.int64)
     counts = np.zeros(int(cells.values.max(initial=0)) + 1, dtype=np.int64)
-    return _too_frequent(order, parts, cells, most, Cells(people, counts))
+    return _too_frequent(order, parts, cells, most, ClassValueCodes(people, counts))
 
 
 @njit(cache=True)
-def _too_frequent(order: Ints, parts: Ints, cells: Cells, most: int, counted: Cells) -> Flags:
+def _too_frequent(
+    order: Ints, parts: Ints, cells: ClassValueCodes, most: int, counted: ClassValueCodes
+) -> Flags:
     found = np.zeros(len(parts), dtype=np.bool_)
     for group in range(len(parts)):
         for place in range(parts[group, 0], parts[group, 1]):

@@ -16,10 +16,12 @@ from sfumato.kernels.compiling import njit
 
 CODES = 256  # of a predictor; 0 is missing
 _WORDS = CODES // 8
-_MANY = 64  # records of a node from which on all codes are gone through, and not only those that are there
+_MIN_RECORDS_DENSE = (
+    64  # records of a node from which on all codes are gone through, and not only those that are there
+)
 
 
-class Tree(NamedTuple):
+class CartTree(NamedTuple):
     """Nodes from the root on, the two children of one beside each other."""
 
     columns: NDArray[np.int16]  # [nodes] the predictor that a node asks for
@@ -38,7 +40,7 @@ def grow(
     numbers: Floats | None = None,
     leaf: int,
     least_gain: float = 1e-8,
-) -> Tree:
+) -> CartTree:
     """Grow a tree whose leaves have at least ``leaf`` records.
 
     Parameters
@@ -58,29 +60,29 @@ def grow(
         Share of the whole impurity that a split must take away.
     """
     most = 2 * max(len(rows) // leaf, 1)
-    told = np.zeros(len(rows), dtype=np.int32) if classes is None else classes[rows]
+    targets = np.zeros(len(rows), dtype=np.int32) if classes is None else classes[rows]
     values = np.zeros(len(rows)) if numbers is None else numbers[rows]
-    n_classes = 0 if classes is None else int(told.max(initial=0)) + 1
-    tree = Tree(
+    n_classes = 0 if classes is None else int(targets.max(initial=0)) + 1
+    tree = CartTree(
         np.zeros(most, dtype=np.int16),
         np.zeros((most, _WORDS), dtype=np.uint8),
         np.full(most, -1, dtype=np.int64),
         np.zeros((most, 2), dtype=np.int64),
         rows.astype(np.int32),
     )
-    n = _grow(predictors, nominal, (told, values, n_classes), tree, (leaf, least_gain))
+    n = _grow(predictors, nominal, (targets, values, n_classes), tree, (leaf, least_gain))
     columns, sets, children, ranges, order = tree
-    return Tree(columns[:n].copy(), sets[:n].copy(), children[:n].copy(), ranges[:n].copy(), order)
+    return CartTree(columns[:n].copy(), sets[:n].copy(), children[:n].copy(), ranges[:n].copy(), order)
 
 
-def donors(tree: Tree, predictors: Bytes, uniforms: Floats) -> Ints:
+def donors(tree: CartTree, predictors: Bytes, uniforms: Floats) -> Ints:
     """Draw for each record one of those in its leaf: ``predictors`` uint8[d, m], ``uniforms`` float64[m]."""
     found = np.empty(len(uniforms), dtype=np.int64)
     _draw(tree, predictors, uniforms, found)
     return found
 
 
-class _Work(NamedTuple):
+class _NodeWorkspace(NamedTuple):
     """Room for what is found out of one node at a time."""
 
     counts: Ints  # [codes]
@@ -94,7 +96,7 @@ class _Work(NamedTuple):
     best: Bytes  # [codes / 8]
 
 
-class _Node(NamedTuple):
+class _SplitNode(NamedTuple):
     """What is known of a node before it is split."""
 
     n: int
@@ -111,13 +113,13 @@ def _grow(
     predictors: Bytes,
     nominal: Flags,
     target: tuple[Codes, Floats, int],
-    tree: Tree,
+    tree: CartTree,
     limits: tuple[int, float],
 ) -> int:
     """Split nodes until none can be; return how many there are. The target moves with the records."""
     (classes, numbers, n_classes), (leaf, least_gain) = target, limits
     n = len(tree.order)
-    work = _Work(
+    work = _NodeWorkspace(
         np.zeros(CODES, dtype=np.int64),
         np.zeros(CODES),
         np.zeros(CODES, dtype=np.int64),
@@ -133,47 +135,47 @@ def _grow(
     n_nodes, least, node = 1, 0.0, 0
     while node < n_nodes:
         start, stop = tree.ranges[node, 0], tree.ranges[node, 1]
-        part, told, values = tree.order[start:stop], classes[start:stop], numbers[start:stop]
-        about = _about(told, values, n_classes, work)
+        part, targets, values = tree.order[start:stop], classes[start:stop], numbers[start:stop]
+        about = _about(targets, values, n_classes, work)
         if node == 0:
             least = least_gain * about.impurity
         if stop - start >= 2 * leaf and about.impurity > least:
-            column, n_left = _best(predictors, nominal, (part, told, values), about, work, (leaf, least))
+            column, n_left = _best(predictors, nominal, (part, targets, values), about, work, (leaf, least))
             if column >= 0:
                 codes = predictors[column]
                 if n_classes == 0:
                     _part_with(codes, part, values, work.best, (moved, moved_numbers))
                 else:
-                    _part_with(codes, part, told, work.best, (moved, work.by_code))
+                    _part_with(codes, part, targets, work.best, (moved, work.by_code))
                 tree.columns[node] = column
                 tree.sets[node] = work.best
                 tree.children[node] = n_nodes
                 tree.ranges[n_nodes, 0], tree.ranges[n_nodes, 1] = start, start + n_left
                 tree.ranges[n_nodes + 1, 0], tree.ranges[n_nodes + 1, 1] = start + n_left, stop
                 n_nodes += 2
-        for c in told if n_classes > 0 else told[:0]:
+        for c in targets if n_classes > 0 else targets[:0]:
             work.right[c] = 0
         node += 1
     return n_nodes
 
 
 @njit(cache=True, nogil=True)
-def _about(told: Codes, values: Floats, n_classes: int, work: _Work) -> _Node:
+def _about(targets: Codes, values: Floats, n_classes: int, work: _NodeWorkspace) -> _SplitNode:
     """Sum up a node; how often each class is there stays in ``work.right``."""
-    n, total, squares, common = len(told), 0.0, 0.0, 0
+    n, total, squares, common = len(targets), 0.0, 0.0, 0
     if n_classes == 0:
         for value in values:
             total += value
             squares += value * value
         whole = total * total / max(n, 1)
-        return _Node(n, 0, total, 0.0, whole, 0, max(squares - whole, 0.0))
-    for c in told:  # never over all classes, of which there may be more than records
+        return _SplitNode(n, 0, total, 0.0, whole, 0, max(squares - whole, 0.0))
+    for c in targets:  # never over all classes, of which there may be more than records
         squares += 2.0 * work.right[c] + 1.0
         work.right[c] += 1
         if work.right[c] > work.right[common]:
             common = c
     whole = squares / max(n, 1)
-    return _Node(n, n_classes, 0.0, squares, whole, common, n - whole)
+    return _SplitNode(n, n_classes, 0.0, squares, whole, common, n - whole)
 
 
 @njit(cache=True, nogil=True)
@@ -181,23 +183,23 @@ def _best(  # noqa: PLR0917
     predictors: Bytes,
     nominal: Flags,
     records: tuple[Codes, Codes, Floats],
-    about: _Node,
-    work: _Work,
+    about: _SplitNode,
+    work: _NodeWorkspace,
     limits: tuple[int, float],
 ) -> tuple[int, int]:
     """Find the split that takes most impurity away; its codes stay in ``work.best``. −1 if there is none."""
-    part, told, values = records
+    part, targets, values = records
     leaf, best_gain = limits
     best_column, best_left = -1, 0
     for column in range(len(predictors)):
-        n_present = _count(predictors[column], part, told, values, about, work)
+        n_present = _count(predictors[column], part, targets, values, about, work)
         if n_present > 1:
             if nominal[column]:
                 _by_mean(work, n_present)
             if about.n_classes == 0:
                 gain, place, n_left = _split_numbers(work, n_present, about, leaf)
             else:
-                gain, place, n_left = _split_classes(told, work, n_present, about, leaf)
+                gain, place, n_left = _split_classes(targets, work, n_present, about, leaf)
             if gain > best_gain:
                 best_gain, best_column, best_left = gain, column, n_left
                 _keep(work, n_present, place, nominal[column])
@@ -208,7 +210,9 @@ def _best(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _count(codes: Bytes, part: Codes, told: Codes, values: Floats, about: _Node, work: _Work) -> int:  # noqa: PLR0917
+def _count(  # noqa: PLR0917
+    codes: Bytes, part: Codes, targets: Codes, values: Floats, about: _SplitNode, work: _NodeWorkspace
+) -> int:
     """Count the codes of a node, with the sums of the target (of the commonest class); list those present."""
     counts, sums, present = work.counts, work.sums, work.present
     for i in range(len(part)):
@@ -221,8 +225,8 @@ def _count(codes: Bytes, part: Codes, told: Codes, values: Floats, about: _Node,
     else:
         for i in range(len(part)):
             counts[work.codes[i]] += 1
-            sums[work.codes[i]] += told[i] == about.common
-    if len(part) >= _MANY:
+            sums[work.codes[i]] += targets[i] == about.common
+    if len(part) >= _MIN_RECORDS_DENSE:
         for code in range(CODES):
             if counts[code] > 0:
                 present[n_present] = code
@@ -244,7 +248,7 @@ def _count(codes: Bytes, part: Codes, told: Codes, values: Floats, about: _Node,
 
 
 @njit(cache=True, nogil=True)
-def _by_mean(work: _Work, n_present: int) -> None:
+def _by_mean(work: _NodeWorkspace, n_present: int) -> None:
     """Put the codes in the order of their mean target: the best set of them is then one of the first."""
     present = work.present
     for i in range(1, n_present):
@@ -257,7 +261,9 @@ def _by_mean(work: _Work, n_present: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _split_numbers(work: _Work, n_present: int, about: _Node, leaf: int) -> tuple[float, int, int]:
+def _split_numbers(
+    work: _NodeWorkspace, n_present: int, about: _SplitNode, leaf: int
+) -> tuple[float, int, int]:
     """Where to part the codes in their order: the gain, after how many codes, and how many records."""
     best, place, best_left = 0.0, -1, 0
     n_left, left = 0, 0.0
@@ -276,7 +282,7 @@ def _split_numbers(work: _Work, n_present: int, about: _Node, leaf: int) -> tupl
 
 @njit(cache=True, nogil=True)
 def _split_classes(
-    told: Codes, work: _Work, n_present: int, about: _Node, leaf: int
+    targets: Codes, work: _NodeWorkspace, n_present: int, about: _SplitNode, leaf: int
 ) -> tuple[float, int, int]:
     """As for numbers; the classes of the records in the order of the codes tell how each side changes."""
     start = 0
@@ -285,7 +291,7 @@ def _split_classes(
         start += work.counts[work.present[i]]
     for i in range(about.n):
         code = work.codes[i]
-        work.by_code[work.starts[code]] = told[i]
+        work.by_code[work.starts[code]] = targets[i]
         work.starts[code] += 1
     best, place, best_left = 0.0, -1, 0
     n_left, squares_left, squares_right = 0, 0.0, about.squares
@@ -309,7 +315,7 @@ def _split_classes(
 
 
 @njit(cache=True, nogil=True)
-def _keep(work: _Work, n_present: int, place: int, is_nominal: bool) -> None:  # noqa: FBT001
+def _keep(work: _NodeWorkspace, n_present: int, place: int, is_nominal: bool) -> None:  # noqa: FBT001
     """Note which codes go left; one that the node has not goes with its neighbours, or where most go."""
     if not is_nominal:
         work.best[:] = 0
@@ -351,7 +357,7 @@ def _part_with(
 
 
 @njit(cache=True, nogil=True)
-def _draw(tree: Tree, predictors: Bytes, uniforms: Floats, found: Ints) -> None:
+def _draw(tree: CartTree, predictors: Bytes, uniforms: Floats, found: Ints) -> None:
     """Part the records as the tree does, node by node: so what is looked at lies side by side."""
     n = len(uniforms)
     order, chances = np.arange(n).astype(np.int32), uniforms.copy()

@@ -32,7 +32,7 @@ def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, i
     n = len(ids)
     if n_ids * n_codes <= DENSE * n + 1024:
         return _refine_dense(ids, codes, n_ids * n_codes, n_codes)
-    return _refine_hashed(ids, codes, n_codes, 1 << (2 * n).bit_length())
+    return _refine_by_hash(ids, codes, n_codes, 1 << (2 * n).bit_length())
 
 
 @njit(cache=True, nogil=True)
@@ -50,7 +50,7 @@ def _refine_dense(ids: Codes, codes: Codes, n_places: int, n_codes: int) -> tupl
 
 
 @njit(cache=True, nogil=True)
-def _refine_hashed(ids: Codes, codes: Codes, n_codes: int, n_places: int) -> tuple[Codes, int]:
+def _refine_by_hash(ids: Codes, codes: Codes, n_codes: int, n_places: int) -> tuple[Codes, int]:
     """Open addressing: at most half of the places are taken, which are as many as a power of two."""
     keys = np.full(n_places, -1, dtype=np.int64)
     numbers = np.empty(n_places, dtype=np.int32)

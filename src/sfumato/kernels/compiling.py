@@ -92,7 +92,7 @@ def _forget(parent: Path) -> None:
         shutil.rmtree(min(versions, key=lambda path: path.stat().st_mtime), ignore_errors=True)
 
 
-class Keeper(caching._CacheLocator):  # noqa: SLF001  — numba has no other door
+class KernelCacheLocator(caching._CacheLocator):  # noqa: SLF001  — numba has no other door
     """Tells numba where a kernel is kept; of functions that are not ours it knows nothing."""
 
     def __init__(self, function: Callable[..., Any], file: Path) -> None:
@@ -101,7 +101,7 @@ class Keeper(caching._CacheLocator):  # noqa: SLF001  — numba has no other doo
         self._line = function.__code__.co_firstlineno
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Keeper | None:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> KernelCacheLocator | None:
         """The keeper of a kernel; none of one that has been edited since this process read the kernels."""
         path = Path(py_file).resolve()
         ours = path in _sources() and path.read_bytes() == _sources()[path]
@@ -132,5 +132,5 @@ class _Listener(event.Listener):
         pass
 
 
-caching.CompileResultCacheImpl._locator_classes.insert(0, Keeper)  # noqa: SLF001  — as above
+caching.CompileResultCacheImpl._locator_classes.insert(0, KernelCacheLocator)  # noqa: SLF001  — as above
 event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]

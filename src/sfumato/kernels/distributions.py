@@ -11,7 +11,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.kernels.compiling import njit
 
 
-class Line(NamedTuple):
+class LineMasses(NamedTuple):
     """Masses at points of a line.
 
     ``sums[i]`` is the mass of the first i points; with empty ``sums`` each point has the mass ``1 / n``.
@@ -23,7 +23,7 @@ class Line(NamedTuple):
     n: int  # at least 1
 
 
-class Gap(NamedTuple):
+class DistributionGap(NamedTuple):
     """The difference D of two distribution functions: its extremes, and the area under its absolute value.
 
     The area is in halves of the unit of the points, so that no difference of two large points overflows.
@@ -34,7 +34,7 @@ class Gap(NamedTuple):
     half_area: float
 
 
-def gap(first: Line, second: Line) -> Gap:
+def gap(first: LineMasses, second: LineMasses) -> DistributionGap:
     r"""Compare the distribution functions of two sets of points in one pass.
 
     .. math:: D(t) = F(t) - G(t), \qquad F(t) = \sum_{i : x_i \le t} w_i
@@ -43,24 +43,26 @@ def gap(first: Line, second: Line) -> Gap:
     -----
     **Cost:** one pass over both.
     """
-    return Gap(*_gap(first, second))
+    return DistributionGap(*_gap(first, second))
 
 
 @njit(cache=True, nogil=True)
-def _gap(first: Line, second: Line) -> tuple[float, float, float]:
+def _gap(first: LineMasses, second: LineMasses) -> tuple[float, float, float]:
     """Walk over both at once, from one distinct point to the next."""
-    mine, theirs = first.points, second.points
-    n, m = len(mine), len(theirs)
+    first_points, second_points = first.points, second.points
+    n, m = len(first_points), len(second_points)
     highest, lowest, area, level, last = 0.0, 0.0, 0.0, 0.0, 0.0
     i, j = 0, 0
     while i < n or j < m:
-        here = mine[i] if j == m or (i < n and mine[i] <= theirs[j]) else theirs[j]
+        here = (
+            first_points[i] if j == m or (i < n and first_points[i] <= second_points[j]) else second_points[j]
+        )
         if level != 0.0:
             area += abs(level) * (0.5 * here - last)
         last = 0.5 * here
-        while i < n and mine[i] == here:
+        while i < n and first_points[i] == here:
             i += 1
-        while j < m and theirs[j] == here:
+        while j < m and second_points[j] == here:
             j += 1
         level = first.sums[i] if len(first.sums) > 0 else i / first.n
         level -= second.sums[j] if len(second.sums) > 0 else j / second.n
@@ -68,7 +70,7 @@ def _gap(first: Line, second: Line) -> tuple[float, float, float]:
     return highest, lowest, area
 
 
-def half_area_of_part(first: Line, second: Line) -> float:
+def half_area_of_part(first: LineMasses, second: LineMasses) -> float:
     r"""Find the least work on a line when the surplus of the greater mass may be left out anywhere.
 
     Where both have the same mass this is the area of `gap`. Else, with the surplus :math:`\delta` of the
@@ -97,20 +99,22 @@ def half_area_of_part(first: Line, second: Line) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _steps(first: Line, second: Line) -> tuple[Floats, Floats]:
+def _steps(first: LineMasses, second: LineMasses) -> tuple[Floats, Floats]:
     """The level of D from each distinct point on, and half the way from there to the next (the last: 0)."""
-    mine, theirs = first.points, second.points
-    n, m = len(mine), len(theirs)
+    first_points, second_points = first.points, second.points
+    n, m = len(first_points), len(second_points)
     levels, halves = np.empty(n + m), np.zeros(n + m)
     i, j, count, last = 0, 0, 0, 0.0
     while i < n or j < m:
-        here = mine[i] if j == m or (i < n and mine[i] <= theirs[j]) else theirs[j]
+        here = (
+            first_points[i] if j == m or (i < n and first_points[i] <= second_points[j]) else second_points[j]
+        )
         if count > 0:
             halves[count - 1] = 0.5 * here - last
         last = 0.5 * here
-        while i < n and mine[i] == here:
+        while i < n and first_points[i] == here:
             i += 1
-        while j < m and theirs[j] == here:
+        while j < m and second_points[j] == here:
             j += 1
         level = first.sums[i] if len(first.sums) > 0 else i / first.n
         levels[count] = level - (second.sums[j] if len(second.sums) > 0 else j / second.n)

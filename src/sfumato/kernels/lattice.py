@@ -15,7 +15,7 @@ NONE_BETTER, TOO_MANY = -1, -2
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Merged(NamedTuple):
+class CoarserClasses(NamedTuple):
     """Classes of a node: of which class each finer one is a part, its first part, and its sums."""
 
     of_part: Ints  # [finer classes]
@@ -50,7 +50,7 @@ def merge(
 
     Returns
     -------
-    The fields of `Merged`; classes are numbered as they come.
+    The fields of `CoarserClasses`; classes are numbered as they come.
 
     Notes
     -----
@@ -139,7 +139,9 @@ def join_counts(
 
 
 @njit(cache=True, nogil=True)
-def sum_where(leaves: Codes, amounts: Floats, starts: Ints, classes: tuple[Ints, Floats, Flags]) -> Floats:
+def sum_over_classes(
+    leaves: Codes, amounts: Floats, starts: Ints, classes: tuple[Ints, Floats, Flags]
+) -> Floats:
     """For each key the weighted sum of an amount by value, over the classes that are marked.
 
     Parameters
@@ -251,11 +253,11 @@ def next_node(
 def raise_bounds(front: Frontier, heights: Ints, levels: Ints, score: float) -> None:
     """Raise the bound of the nodes of the frontier above a node, whose own bound is known now."""
     size = front.size[0]
-    mine = np.empty(len(heights), dtype=np.int64)
+    own_levels = np.empty(len(heights), dtype=np.int64)
     for place in range(size):
         if front.scores[place] < score:
-            _levels_of(front.nodes[place], heights, mine)
-            if np.all(mine >= levels):
+            _levels_of(front.nodes[place], heights, own_levels)
+            if np.all(own_levels >= levels):
                 front.scores[place] = score
     for place in range(size):  # the heap is built anew: what lies before a place is one already
         _rise(front.scores, front.nodes, place, front.scores[place], front.nodes[place])

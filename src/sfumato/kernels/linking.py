@@ -6,9 +6,9 @@ with a weight. Boxes that are too far are not opened, boxes that lie wholly with
 and the nearer of two boxes is opened first.
 
 Distances of equal length may differ by rounding. Each distance is compared with one reference only, and ties
-with it if they differ by no more than `SLACK` of the numbers that go into them: far above what rounding does,
-far below what data say. That is a matter of the place: one value far out must not make all others tie. Codes
-are compared exactly.
+with it if they differ by no more than `DISTANCE_TOLERANCE` of the numbers that go into them: far above what
+rounding does, far below what data say. That is a matter of the place: one value far out must not make all
+others tie. Codes are compared exactly.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.norms import Metric, Norm, keys_of, norm_of
-from sfumato.kernels.pace import Allowance, Tick, share_out
+from sfumato.kernels.threads import CompileAllowance, Tick, share_out
 from sfumato.kernels.trees import linking as linking_tree
-from sfumato.kernels.trees.linking import Questions, Tree
+from sfumato.kernels.trees.linking import PointTree, Questions
 
-_SMALL = Allowance(100_000_000)  # differences of columns, by numpy
+_NUMPY_ALLOWANCE = CompileAllowance(100_000_000)  # differences of columns, by numpy
 _PAIRS = 2**16  # compared at once
-SLACK = 2.0**-34  # of how far a point and those it is compared with lie from the middle
+DISTANCE_TOLERANCE = 2.0**-34  # of how far a point and those it is compared with lie from the middle
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Window:
     )
 
 
-class Belongings(NamedTuple):
+class OwnerIndex(NamedTuple):
     """The own others of each point: ``members[starts[i]:ends[i]]``."""
 
     members: Ints
@@ -50,7 +50,7 @@ class Belongings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rivals:
+class CloserCounts:
     """What stands between each point and its own others."""
 
     references: Floats  # [n] distance to the nearest of its own; infinite where it has none
@@ -65,7 +65,7 @@ class Rivals:
         return np.where(found, self.own / np.maximum(self.tied, 1), 0.0)
 
 
-def rivals(
+def closer_counts(
     points: Floats,
     others: Floats,
     groups: Ints,
@@ -77,7 +77,7 @@ def rivals(
     window: Window | None = None,
     cap: int | None = 1,
     tick: Tick | None = None,
-) -> Rivals:
+) -> CloserCounts:
     r"""Count the others that are nearer to each point than the nearest of its own, and those as near.
 
     Parameters
@@ -100,7 +100,7 @@ def rivals(
     Exact up to the slack for ties. **Cost:** :math:`O(n \log n)` in few columns; in many, up to
     :math:`O(n^2)` for records that are found and have few nearer than their own.
     """
-    points, others, norm = _checked(points, others, metric, n_codes, weights)
+    points, others, norm = _check_points(points, others, metric, n_codes, weights)
     groups, other_groups = np.asarray(groups, dtype=np.int64), np.asarray(other_groups, dtype=np.int64)
     if groups.shape != (len(points),) or other_groups.shape != (len(others),):
         raise ValueError("`groups` must name one group for each point and each other, got: other lengths")
@@ -113,11 +113,11 @@ def rivals(
     own = np.bincount(owners[own_keys <= far[owners]], minlength=len(points))
     questions = Questions(points, window.lows, window.highs, near, far)
     asked = np.flatnonzero(np.isfinite(keys))
-    if _SMALL.takes(len(asked) * others.size):
-        nearer, tied = _counted(questions, asked, others, window.values, norm, cap=cap)
+    if _NUMPY_ALLOWANCE.takes(len(asked) * others.size):
+        nearer, tied = _count_all_pairs(questions, asked, others, window.values, norm, cap=cap)
     else:
         nearer, tied, _ = _counts(_plant(others, window, norm), questions, asked, cap=cap, tick=tick)
-    return Rivals(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
+    return CloserCounts(np.sqrt(keys) if norm.euclidean else keys, own, tied, nearer)
 
 
 def nearest_in_window(
@@ -132,7 +132,7 @@ def nearest_in_window(
 ) -> tuple[Ints, Ints]:
     """Count the others nearest to each point, and those of them that lie in its window.
 
-    Parameters are those of `rivals`; the window does not matter to who is nearest.
+    Parameters are those of `closer_counts`; the window does not matter to who is nearest.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def nearest_in_window(
     inside : int64[n]
         Those of them in the point's window.
     """
-    points, others, norm = _checked(points, others, metric, n_codes, weights)
+    points, others, norm = _check_points(points, others, metric, n_codes, weights)
     window = _checked_window(window, len(points), len(others))
     tree = _plant(others, window, norm)
     asked, keys = np.arange(len(points) if len(others) else 0), np.zeros(len(points))
@@ -149,7 +149,7 @@ def nearest_in_window(
     def least(part: Ints) -> None:
         keys[part] = linking_tree.least(tree, points[part])
 
-    first, back = _asked_once(tree, points, asked)
+    first, back = _distinct_questions(tree, points, asked)
     share_out(first, least, _of_parts(tick, 0, 2))
     keys[asked] = keys[back]
     nobody, far = np.full(len(points), -np.inf), _tying(keys, points, norm)[1]  # nearer than the nearest
@@ -192,7 +192,7 @@ def count_inside(points: Floats, amounts: Ints, lows: Floats, highs: Floats) -> 
 # The shell: checks, identical records, threads ----------------------------------------------------------
 
 
-def _checked(
+def _check_points(
     points: Floats, others: Floats, metric: Metric, n_codes: int, weights: Floats | None
 ) -> tuple[Floats, Floats, Norm]:
     """Return both as the kernels want them, and what their columns count for."""
@@ -211,10 +211,10 @@ def _checked(
         origin = np.zeros(points.shape[1])
         origin[:n_measured] = np.partition(points[:, :n_measured], middle, axis=0)[middle]
         points, others = points - origin, others - origin
-    return *_recoded(points, others, n_measured), norm
+    return *_common_codes(points, others, n_measured), norm
 
 
-def _recoded(points: Floats, others: Floats, n_measured: int) -> tuple[Floats, Floats]:
+def _common_codes(points: Floats, others: Floats, n_measured: int) -> tuple[Floats, Floats]:
     """Number the codes that both have, and give one number to all that only one has: they match nobody.
 
     So records that differ only there are one point, and a column of numbers taken as codes costs nothing.
@@ -246,12 +246,12 @@ def _checked_window(window: Window | None, n: int, m: int) -> Window:
     return Window(values, lows, highs, window.decides)
 
 
-def _belongings(groups: Ints, other_groups: Ints) -> Belongings:
+def _belongings(groups: Ints, other_groups: Ints) -> OwnerIndex:
     """List the others by group, and find each point's own in the list."""
     order = np.argsort(other_groups, kind="stable")
     starts = np.searchsorted(other_groups[order], groups, side="left")
     ends = np.searchsorted(other_groups[order], groups, side="right")
-    return Belongings(order, starts, np.where(groups < 0, starts, ends))
+    return OwnerIndex(order, starts, np.where(groups < 0, starts, ends))
 
 
 def _tying(keys: Floats, points: Floats, norm: Norm) -> tuple[Floats, Floats]:
@@ -264,12 +264,12 @@ def _tying(keys: Floats, points: Floats, norm: Norm) -> tuple[Floats, Floats]:
         lengths = measured.max(axis=1, initial=0.0)
     else:
         lengths = np.sqrt((measured**2).sum(axis=1)) if euclidean else measured.sum(axis=1)
-    near = np.maximum(distances * (1 - SLACK) - SLACK * lengths, 0.0)
-    far = distances * (1 + SLACK) + SLACK * lengths
+    near = np.maximum(distances * (1 - DISTANCE_TOLERANCE) - DISTANCE_TOLERANCE * lengths, 0.0)
+    far = distances * (1 + DISTANCE_TOLERANCE) + DISTANCE_TOLERANCE * lengths
     return (near**2, far**2) if euclidean else (near, far)
 
 
-def _plant(others: Floats, window: Window, norm: Norm) -> Tree:
+def _plant(others: Floats, window: Window, norm: Norm) -> PointTree:
     """Build the tree of the distinct points among ``others``, told apart by what is watched too."""
     points = np.concatenate((others, window.values), axis=1)
     first, back = _distinct(points)
@@ -308,7 +308,7 @@ def _distinct(rows: Floats) -> tuple[Ints, Ints]:
 
 
 def _counts(
-    tree: Tree,
+    tree: PointTree,
     questions: Questions,
     asked: Ints,
     *,
@@ -318,7 +318,7 @@ def _counts(
 ) -> Ints:
     """Count, for the points ``asked`` for, the records nearer, those that tie, and those outside [3, n]."""
     counts = np.zeros((3, len(questions.points)), dtype=np.int64)
-    first, back = _asked_once(tree, np.column_stack(questions), asked)
+    first, back = _distinct_questions(tree, np.column_stack(questions), asked)
     limit = np.iinfo(np.int64).max if cap is None else cap
 
     def work(part: Ints) -> None:
@@ -330,7 +330,7 @@ def _counts(
     return counts
 
 
-def _asked_once(tree: Tree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]:
+def _distinct_questions(tree: PointTree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]:
     """Return one row of each distinct question ``asked``, in order, and for each asked the one that answers.
 
     Neighbours ask one after the other, as they open the same boxes.
@@ -338,7 +338,9 @@ def _asked_once(tree: Tree, questions: Floats, asked: Ints) -> tuple[Ints, Ints]
     first, back = _distinct(questions[asked])
     distinct = asked[first]
     if tree.n_counted:
-        places = linking_tree.homes(tree, np.ascontiguousarray(questions[distinct, : tree.n_counted]))
+        places = linking_tree.leaf_of_points(
+            tree, np.ascontiguousarray(questions[distinct, : tree.n_counted])
+        )
     else:
         places = np.zeros(len(distinct), dtype=np.int64)
     return distinct[np.argsort(places, kind="stable")], distinct[back]
@@ -355,7 +357,7 @@ def _of_parts(tick: Tick | None, part: int, parts: int) -> Tick | None:
 
 
 def _own(
-    points: Floats, others: Floats, window: Window, belongings: Belongings, norm: Norm
+    points: Floats, others: Floats, window: Window, belongings: OwnerIndex, norm: Norm
 ) -> tuple[Ints, Floats]:
     """Return each pair of a point and one of its own in its window: the point, and their key."""
     counts = belongings.ends - belongings.starts
@@ -375,7 +377,7 @@ def _inside(lows: Floats, values: Floats, highs: Floats) -> Flags:
     return np.asarray(((lows <= values) & (values <= highs)).all(axis=-1))
 
 
-def _counted(
+def _count_all_pairs(
     questions: Questions, asked: Ints, others: Floats, values: Floats, norm: Norm, *, cap: int | None
 ) -> tuple[Ints, Ints]:
     """Count as `_counts`, by looking at all pairs."""

@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Means:
+class ColumnMeans:
     """Number and mean of the values present in each column.
 
     Attributes
@@ -39,10 +39,10 @@ class Means:
         return type(self)(count, mean)
 
 
-def means_of(values: Floats) -> Means:
+def means_of(values: Floats) -> ColumnMeans:
     """Mean of each column of ``values`` (float64[n, d], NaN is missing)."""
     if len(values) == 0:
-        return Means(np.zeros(values.shape[1], dtype=np.int64), np.full(values.shape[1], np.nan))
+        return ColumnMeans(np.zeros(values.shape[1], dtype=np.int64), np.full(values.shape[1], np.nan))
     present = ~np.isnan(values)
     whole = bool(present.all())  # then nothing need be set aside
     count = np.full(values.shape[1], len(values)) if whole else present.sum(axis=0)
@@ -57,11 +57,11 @@ def means_of(values: Floats) -> Means:
         if not whole:
             apart[~present] = 0.0
         mean = mean + apart.sum(axis=0) / np.maximum(count, 1)
-    return Means(count, mean)
+    return ColumnMeans(count, mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class PairwiseMoments:
     r"""First and second moments of each pair of columns, over the records that have both.
 
     With :math:`R_{jk}` the records in which columns j and k are present, and :math:`a` the shift:
@@ -159,7 +159,7 @@ def inverse_root(matrix: Floats, rtol: float = 1e-12) -> Floats:
     return (vectors * factors) @ vectors.T  # type: ignore[no-any-return]
 
 
-def facing(directions: Floats) -> Floats:
+def canonical_signs(directions: Floats) -> Floats:
     """+1 or −1 for each direction, a row, so that its greatest entry is positive.
 
     A direction found by a decomposition has either sign, and libraries differ in which. Entries that differ

@@ -12,7 +12,7 @@ from sfumato.kernels.arrays import Ints
 _LARGEST_CODE = 2**62
 
 
-def joined(columns: Sequence[Ints], n: int) -> Ints:
+def combine_codes(columns: Sequence[Ints], n: int) -> Ints:
     """One code for each combination of the codes (not negative) of several columns of n records."""
     total, size = np.zeros(n, dtype=np.int64), 1
     for codes in columns:
@@ -66,12 +66,12 @@ def margin_keeping_exchanges(
     and pairs matched at random, so ask again for more.
     """
     found: list[Ints] = []
-    pairs = _pairs_alike(joined(blocks[1:], len(values)), rng.permutation(rows))
+    pairs = _pair_rows_of_class(combine_codes(blocks[1:], len(values)), rng.permutation(rows))
     pairs = pairs[values[pairs[:, 0]] != values[pairs[:, 1]]]
     moves = pairs[:, np.newaxis, :]  # [move, pair, side]
     first, second = values[pairs[:, 0]], values[pairs[:, 1]]
     shapes, signs = np.zeros(len(moves), dtype=np.int64), np.ones(len(moves), dtype=np.int64)
-    shapes, signs = _factored(shapes, signs, first, second)
+    shapes, signs = _multiply_moves(shapes, signs, first, second)
     first, second = blocks[0][pairs[:, 0]], blocks[0][pairs[:, 1]]
     for level in range(1, len(blocks) + 1):
         done = (first == second) | (level == len(blocks))
@@ -80,10 +80,10 @@ def margin_keeping_exchanges(
         wanted -= len(taken) * 2**level
         if level == len(blocks):
             break
-        shapes, signs = _factored(shapes[~done], signs[~done], first[~done], second[~done])
+        shapes, signs = _multiply_moves(shapes[~done], signs[~done], first[~done], second[~done])
         moves = moves[~done]
-        alike = joined(blocks[level + 1 :], len(values))[moves[:, 0, 0]]
-        plus, minus = _opposites(joined([shapes, alike], len(moves)), signs, rng)
+        alike = combine_codes(blocks[level + 1 :], len(values))[moves[:, 0, 0]]
+        plus, minus = _opposites(combine_codes([shapes, alike], len(moves)), signs, rng)
         block = blocks[level][moves[:, 0, 0]]
         first, second = block[plus], block[minus]
         moves = np.concatenate([moves[plus], moves[minus]], axis=1)
@@ -91,7 +91,7 @@ def margin_keeping_exchanges(
     return np.concatenate(found)
 
 
-def _pairs_alike(classes: Ints, rows: Ints) -> Ints:
+def _pair_rows_of_class(classes: Ints, rows: Ints) -> Ints:
     """Pair the rows of each class, two by two as they stand."""
     order = rows[np.argsort(classes[rows], kind="stable")]
     ordered = classes[order]
@@ -100,10 +100,10 @@ def _pairs_alike(classes: Ints, rows: Ints) -> Ints:
     return np.stack([order[opens], order[opens + 1]], axis=1)
 
 
-def _factored(shapes: Ints, signs: Ints, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+def _multiply_moves(shapes: Ints, signs: Ints, first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """Multiply moves by one more factor, first minus second: of which two values, and with which sign."""
     low, high = np.minimum(first, second), np.maximum(first, second)
-    return joined([shapes, low, high], len(shapes)), np.where(first < second, signs, -signs)
+    return combine_codes([shapes, low, high], len(shapes)), np.where(first < second, signs, -signs)
 
 
 def _opposites(kinds: Ints, signs: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.threads import Tick, share_out
 
 Work: TypeAlias = Callable[[Ints], None]
 
@@ -69,7 +69,7 @@ def nearest_distance(
     return distances[back]
 
 
-class Crowd(NamedTuple):
+class NeighbourDistances(NamedTuple):
     """How near the next ones are to each point, and whether theirs are as near to them."""
 
     radii: (
@@ -78,7 +78,7 @@ class Crowd(NamedTuple):
     sparsity: Floats  # [n] that, as a multiple of the mean radius of these others; NaN if there are fewer
 
 
-def crowd(points: Floats, groups: Ints, count: int, *, tick: Tick | None = None) -> Crowd:
+def crowd(points: Floats, groups: Ints, count: int, *, tick: Tick | None = None) -> NeighbourDistances:
     """Find the ``count`` nearest others of each point, by Euclidean distance.
 
     Parameters
@@ -136,7 +136,7 @@ def crowd(points: Floats, groups: Ints, count: int, *, tick: Tick | None = None)
         width = min(2 * width, len(places))
     at_place = np.full(len(places), np.inf)
     np.minimum.at(at_place, homes, radii)
-    return Crowd(radii[pair_of], _sparsity(radii, nearest, at_place)[pair_of])
+    return NeighbourDistances(radii[pair_of], _sparsity(radii, nearest, at_place)[pair_of])
 
 
 def _sparsity(radii: Floats, nearest: Codes, at_place: Floats) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.kernels.moments import Moments
+from sfumato.kernels.moments import PairwiseMoments
 
 #: The median absolute deviation of a normal variable, as a multiple of which deviations are told.
 _NORMAL_MAD = 1.4826022185056018
@@ -23,14 +23,14 @@ _CONCENTRATIONS = 3
 _CORE_RECORDS = 5
 
 #: Fewer values apart from one that most records share have no spread of their own.
-_FEW = 10
+_MIN_VALUES = 10
 
 #: Least variance of any direction, as a share of the greatest: none is so thin that nothing may leave it.
 _THINNEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Middle:
+class RobustCentre:
     """Where the bulk of the records lies, and how it is spread.
 
     Attributes
@@ -49,7 +49,7 @@ class Middle:
     correlation: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> Middle:
+    def of(cls, values: Floats) -> RobustCentre:
         """Find the middle of ``values`` (float64[n, d], NaN is missing).
 
         Drawing in keeps single outliers from moving a correlation; a clump of them, each ordinary in every
@@ -59,7 +59,7 @@ class Middle:
         columns = [column[~np.isnan(column)] for column in values.T]
         centre = np.array([np.median(column) if len(column) else np.nan for column in columns])
         pairs = zip(columns, centre, strict=True)
-        scale = np.array([_spread(column, middle) for column, middle in pairs])
+        scale = np.array([_median_deviation(column, middle) for column, middle in pairs])
         drawn_in = np.clip((values - centre) / np.where(scale > 0, scale, 1.0), -_HUBER, _HUBER)
         middle = cls(centre, scale, _correlation(drawn_in))
         for _ in range(_CONCENTRATIONS):
@@ -134,7 +134,7 @@ def patterns(present: Flags) -> Iterator[tuple[Ints, Ints]]:
             yield columns, rows
 
 
-def _spread(values: Floats, middle: float) -> float:
+def _median_deviation(values: Floats, middle: float) -> float:
     """Take the median absolute deviation; where half the values are equal, that of the others.
 
     A few others tell too wide a spread, which would make them ordinary: then all do, by their squares.
@@ -145,7 +145,7 @@ def _spread(values: Floats, middle: float) -> float:
     if spread > 0.0 or not len(others):
         return _NORMAL_MAD * spread
     spread = _NORMAL_MAD * float(np.median(others))
-    if len(others) >= _FEW:
+    if len(others) >= _MIN_VALUES:
         return spread
     most = float(others.max())
     return min(spread, most * float(np.sqrt(((apart / most) ** 2).mean())))
@@ -153,7 +153,7 @@ def _spread(values: Floats, middle: float) -> float:
 
 def _correlation(values: Floats) -> Floats:
     """Correlate pairs of columns, 0 with constants, and let no direction be without variance."""
-    covariance = Moments.of(values, np.zeros(values.shape[1])).covariance()
+    covariance = PairwiseMoments.of(values, np.zeros(values.shape[1])).covariance()
     deviation = np.sqrt(np.diagonal(covariance))
     deviation = np.where(deviation > 0, deviation, 1.0)
     correlation = covariance / np.outer(deviation, deviation)

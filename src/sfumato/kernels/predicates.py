@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick, share_out
+from sfumato.kernels.threads import Tick, share_out
 
 
 class SortedRecords(NamedTuple):
@@ -60,7 +60,9 @@ def count_matches(
 
     def work(part: Ints) -> None:
         if len(part):
-            counts[part] = _counted(asked[part], lows[part], highs[part], records, (records.n_groups, most))
+            counts[part] = _count_matches(
+                asked[part], lows[part], highs[part], records, (records.n_groups, most)
+            )
 
     share_out(np.arange(len(counts)), work, tick)
     return counts
@@ -89,14 +91,14 @@ def find_isolation(
 
     def work(part: Ints) -> None:
         if len(part):
-            far[part], near[part] = _isolated(asked[part], lows[part], highs[part], records, per_unit)
+            far[part], near[part] = _count_isolated(asked[part], lows[part], highs[part], records, per_unit)
 
     share_out(np.arange(len(far)), work, tick)
     return far, near
 
 
 @njit(cache=True, nogil=True)
-def _counted(
+def _count_matches(
     asked: Ints, lows: Floats, highs: Floats, records: SortedRecords, sizes: tuple[int, int]
 ) -> Ints:
     size, most = sizes
@@ -150,7 +152,7 @@ def _place(values: Floats, order: Ints, value: float, after: bool) -> int:  # no
 
 
 @njit(cache=True, nogil=True)
-def _isolated(
+def _count_isolated(
     asked: Ints, lows: Floats, highs: Floats, records: SortedRecords, per_unit: Floats
 ) -> tuple[Floats, Ints]:
     far, near = np.full(len(asked), np.inf), np.full(len(asked), -1, dtype=np.int64)
@@ -174,7 +176,7 @@ def _isolated(
                     break
                 record = records.orders[column, left if below <= above else right]
                 left, right = (left - 1, right) if below <= above else (left, right + 1)
-            away = _away(asked[q], lows[q], highs[q], records, record, per_unit)
+            away = _distance_to_predicate(asked[q], lows[q], highs[q], records, record, per_unit)
             if away >= second:
                 continue
             if records.groups[record] == near[q]:
@@ -188,7 +190,7 @@ def _isolated(
 
 
 @njit(cache=True, nogil=True)
-def _away(  # noqa: PLR0917
+def _distance_to_predicate(  # noqa: PLR0917
     asked: Ints, lows: Floats, highs: Floats, records: SortedRecords, record: int, per_unit: Floats
 ) -> float:
     """How far a record is from what a predicate says, in its farthest column."""

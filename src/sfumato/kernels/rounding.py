@@ -11,7 +11,7 @@ from sfumato.kernels.arrays import Flags, Floats
 
 #: By how many units in the last place a value may miss a multiple (or the middle of two) that it stands for:
 #: 0.15 and 0.05 are no binary fractions, and 0.15 / 0.05 is not quite 3.
-_SLACK = 4 * np.finfo(np.float64).eps
+_FLOAT_TOLERANCE = 4 * np.finfo(np.float64).eps
 
 #: From this number of bases on, double precision has no fractions of one.
 _NO_FRACTIONS = 2.0**52
@@ -21,7 +21,7 @@ _WHEEL = 2**64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Between:
+class RoundingCell:
     r"""Values as :math:`x = b\,(l + f)`: a whole number of bases below, and the share of a base above it.
 
     Attributes
@@ -44,13 +44,13 @@ class Between:
     too_fine: Flags
 
     @classmethod
-    def of(cls, values: Floats, base: float) -> Between:
+    def of(cls, values: Floats, base: float) -> RoundingCell:
         """Find the multiples of ``base`` between which each value lies."""
         with np.errstate(over="ignore"):
             quotients = values / base
         too_fine = np.abs(quotients) >= _NO_FRACTIONS
         quotients[too_fine] = 0.0
-        slack = _SLACK * np.maximum(np.abs(quotients), 1.0)
+        slack = _FLOAT_TOLERANCE * np.maximum(np.abs(quotients), 1.0)
         nearest = np.rint(quotients)
         quotients = np.where(np.abs(quotients - nearest) <= slack, nearest, quotients)
         lower = np.floor(quotients)
@@ -58,7 +58,7 @@ class Between:
         share[np.abs(share - 0.5) <= slack] = 0.5
         return cls(values, base, lower, share, too_fine)
 
-    def rounded(self, up: Flags) -> Floats:
+    def round_to_base(self, up: Flags) -> Floats:
         """Give each value the multiple above (``up``) or below it, as near to its decimals as can be."""
         steps = self.lower + up
         step = Decimal(repr(self.base)).normalize().as_tuple()
@@ -80,7 +80,7 @@ class Between:
 
     def margin(self) -> float:
         """How far the sum of the shares may be off, as each is known only to double precision."""
-        return float(_SLACK * np.maximum(np.abs(self.lower), 1.0).sum())
+        return float(_FLOAT_TOLERANCE * np.maximum(np.abs(self.lower), 1.0).sum())
 
 
 def turns(share: Floats, rng: np.random.Generator, *, margin: float = 0.0) -> Flags:

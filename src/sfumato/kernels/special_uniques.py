@@ -19,7 +19,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 #: What is kept: which was kept before by the same record and key, the sets of keys, and how many there are.
 Kept: TypeAlias = tuple[Codes, Ints, int]
@@ -66,15 +66,15 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
     )
     sums = (np.asarray(worths), starts, found.scores, found.special, found.numbers, found.by_code)
     heads, blocked = np.full((n_keys, n), -1, np.int32), np.zeros((dimension + 1, n), np.int64)
-    kept: Kept = (np.empty(_FIRST, np.int32), np.empty(_FIRST, np.int64), 0)
+    store: Kept = (np.empty(_FIRST, np.int32), np.empty(_FIRST, np.int64), 0)
     done, total = 0, sum(comb(n_keys, size) for size in range(1, dimension + 1))
     for first in reversed(range(n_keys)):
         for second in (-1, *reversed(range(first + 1, n_keys))):  # −1: the first by itself
             if second >= 0 and dimension == 1:
                 break
             tick(done, total)
-            kept = _search(table, dimension, (first, second), (heads, blocked), kept, sums)
-            if kept[2] < 0:
+            store = _search(table, dimension, (first, second), (heads, blocked), store, sums)
+            if store[2] < 0:
                 return None
             below = n_keys - 1 - second
             done += 1 if second < 0 else sum(comb(below, size) for size in range(dimension - 1))
@@ -84,7 +84,7 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
 
 @njit(cache=True, nogil=True)
 def _search(  # noqa: PLR0917  — arrays of one search
-    table: Codes, dimension: int, begin: tuple[int, int], known: Known, kept: Kept, sums: Sums
+    table: Codes, dimension: int, begin: tuple[int, int], known: Known, store: Kept, sums: Sums
 ) -> Kept:
     """Look at the sets that begin with two keys, or at the first by itself, from large to small keys."""
     n_keys, n = table.shape
@@ -95,7 +95,7 @@ def _search(  # noqa: PLR0917  — arrays of one search
     rows[0], ends[0, 0] = np.arange(n), n
     next_key[0], next_key[1] = begin
     depth = 0
-    while depth >= 0 and kept[2] >= 0:
+    while depth >= 0 and store[2] >= 0:
         key = next_key[depth]
         next_key[depth] = key - 1 if depth > 1 else -1
         if key <= keys[depth]:
@@ -106,19 +106,19 @@ def _search(  # noqa: PLR0917  — arrays of one search
         )
         keys[depth + 1] = key
         if depth > 0 or begin[1] < 0:  # the first by itself was looked at before
-            kept = _report(table, room[0][:n_alone], keys[1 : depth + 2], known, kept, sums)
+            store = _report(table, room[0][:n_alone], keys[1 : depth + 2], known, store, sums)
         if depth + 1 < dimension and n_groups[depth + 1]:
             depth += 1
-            _block(rows[depth, : ends[depth, n_groups[depth] - 1]], keys[1 : depth + 1], known, kept)
+            _block(rows[depth, : ends[depth, n_groups[depth] - 1]], keys[1 : depth + 1], known, store)
             if depth > 1:
                 next_key[depth] = n_keys - 1
-    return kept
+    return store
 
 
 @njit(cache=True, nogil=True)
-def _block(rows: Codes, keys: Ints, known: Known, kept: Kept) -> None:
+def _block(rows: Codes, keys: Ints, known: Known, store: Kept) -> None:
     """Note with which further keys each record would have a minimal unique that was found before."""
-    (heads, blocked), (before, sets, _) = known, kept
+    (heads, blocked), (before, sets, _) = known, store
     depth, last, outside = len(keys), keys[-1], ~_bits(keys)
     for row in rows:
         found, place = blocked[depth - 1, row], heads[last, row]
@@ -170,11 +170,11 @@ def _cut(  # noqa: PLR0917  — arrays of one search
 
 @njit(cache=True, nogil=True)
 def _report(  # noqa: PLR0917  — arrays of one search
-    table: Codes, alone: Codes, keys: Ints, known: Known, kept: Kept, sums: Sums
+    table: Codes, alone: Codes, keys: Ints, known: Known, store: Kept, sums: Sums
 ) -> Kept:
     """Add up the minimal uniques of those who are alone in a set of keys, and keep them if it is small."""
     worths, starts, scores, special, numbers, by_code = sums
-    (heads, blocked), (before, sets, n_kept) = known, kept
+    (heads, blocked), (before, sets, n_kept) = known, store
     size, last, asked = len(keys), keys[-1], _bits(keys)
     for row in alone:
         if blocked[size - 1, row] >> last & 1:

@@ -17,12 +17,12 @@ from sfumato.kernels.compiling import njit
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 
 
-class Records(NamedTuple):
+class KeyRecords(NamedTuple):
     """The keys of all records; those of one person stand next to each other."""
 
     cells: Codes  # [n, keys] the place of each cell's number among `marks`
     marks: Ints  # one random-looking number for each value of each key
-    holes: Ints  # [n] the keys that a record lacks, as bits
+    missing_keys: Ints  # [n] the keys that a record lacks, as bits
     persons: Ints  # [n]
 
 
@@ -38,10 +38,10 @@ class Terms(NamedTuple):
     weights: Floats  # [keys] what a cell of each key costs
 
 
-class Settled(NamedTuple):
+class SafeRecords(NamedTuple):
     """Records whose class is large enough, changed in place."""
 
-    kept: Ints  # [n] the pattern that each shows; −1 while it has no class
+    keys_shown: Ints  # [n] the pattern that each shows; −1 while it has no class
     classes: Ints  # [n]
     sizes: Ints  # [2n] of the classes, by number
     order: Ints  # [n] the records that have a class, in the order in which they got one
@@ -57,36 +57,36 @@ def marks_of(n: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def count_alike(records: Records, guests: Ints, hosts: Ints, kept: int) -> Ints:
+def count_matching(records: KeyRecords, matched: Ints, matching: Ints, keys_shown: int) -> Ints:
     """How many persons among the guests show what each host shows in the keys kept.
 
     Parameters
     ----------
-    guests : int64[m]
+    matched : int64[m]
         Records, ascending; those that lack one of the keys kept count for nobody.
-    hosts : int64[h]
+    matching : int64[h]
         Records that have all keys kept.
-    kept : int
+    keys_shown : int
         The pattern.
 
     Returns
     -------
     int64[h]
     """
-    found = _grouped(records, hosts, kept)
+    found = _group_records(records, matching, keys_shown)
     counts = np.zeros(len(found.persons), dtype=np.int64)
     last = np.full(len(found.persons), np.iinfo(np.int64).min, dtype=np.int64)
-    for guest in guests:
-        if records.holes[guest] & kept:
+    for guest in matched:
+        if records.missing_keys[guest] & keys_shown:
             continue
-        group = found.numbers[_place(found.sums, found.numbers, _sum(records, guest, kept))]
+        group = found.numbers[_place(found.sums, found.numbers, _sum(records, guest, keys_shown))]
         if group >= 0 and last[group] != records.persons[guest]:
             last[group] = records.persons[guest]
             counts[group] += 1
     return counts[found.of_open]
 
 
-class _Groups(NamedTuple):
+class _KeyGroups(NamedTuple):
     """Open records that agree in the keys kept."""
 
     sums: Ints  # a table with open addressing
@@ -97,10 +97,10 @@ class _Groups(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _sum(records: Records, row: int, kept: int) -> int:
+def _sum(records: KeyRecords, row: int, keys_shown: int) -> int:
     total = 0
     for j in range(records.cells.shape[1]):
-        if kept >> j & 1:
+        if keys_shown >> j & 1:
             total += records.marks[records.cells[row, j]]
     return total
 
@@ -115,7 +115,7 @@ def _place(sums: Ints, numbers: Ints, total: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _grouped(records: Records, rows: Ints, kept: int) -> _Groups:
+def _group_records(records: KeyRecords, rows: Ints, keys_shown: int) -> _KeyGroups:
     n, n_places = len(rows), 4
     while n_places < 2 * n:
         n_places *= 2
@@ -127,9 +127,9 @@ def _grouped(records: Records, rows: Ints, kept: int) -> _Groups:
     n_groups = 0
     for i in range(n):
         row = rows[i]
-        if records.holes[row] & kept:
+        if records.missing_keys[row] & keys_shown:
             continue
-        total = _sum(records, row, kept)
+        total = _sum(records, row, keys_shown)
         place = _place(sums, numbers, total)
         if numbers[place] < 0:
             sums[place], numbers[place] = total, n_groups
@@ -140,18 +140,18 @@ def _grouped(records: Records, rows: Ints, kept: int) -> _Groups:
         if last[group] != records.persons[row]:
             last[group] = records.persons[row]
             persons[group] += 1
-    return _Groups(sums, numbers, of_open, persons[:n_groups], members[:n_groups])
+    return _KeyGroups(sums, numbers, of_open, persons[:n_groups], members[:n_groups])
 
 
 @njit(cache=True, nogil=True)
-def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Terms) -> Ints:
+def settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: int, terms: Terms) -> Ints:
     """Give a class to open records that are k alike in the keys kept, if need be with the help of others.
 
     Parameters
     ----------
     rows : int64[open]
         The records that have no class yet, ascending.
-    kept : int
+    keys_shown : int
         The pattern.
 
     Returns
@@ -163,7 +163,7 @@ def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Ter
     Those who help leave a class that is still large enough without them; the ones who show least are asked
     first, since they lose least. **Cost:** one pass over all records.
     """
-    found = _grouped(records, rows, kept)
+    found = _group_records(records, rows, keys_shown)
     n_groups, k = len(found.persons), terms.k
     homes = np.full(n_groups, -1, dtype=np.int64)
     needs = k - found.persons
@@ -172,10 +172,10 @@ def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Ter
     n_helpers = 0
     if n_groups and needs.max() > 0:
         answers = _Answers(homes, needs, prices, helpers)
-        n_helpers = _ask(records, settled, (found, kept), terms, answers)
+        n_helpers = _ask(records, settled, (found, keys_shown), terms, answers)
     left = 0.0
     for j in range(len(terms.weights)):
-        left += terms.weights[j] * (kept >> j & 1)
+        left += terms.weights[j] * (keys_shown >> j & 1)
     for group in range(n_groups):
         helped = homes[group] < 0 and found.persons[group] < k
         dear = not np.isinf(terms.bid) and prices[group] > terms.bid * found.records[group] * left
@@ -190,7 +190,7 @@ def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Ter
     for i in range(n_helpers):
         row, group = helpers[i, 0], helpers[i, 1]
         if needs[group] == 1:
-            settled.kept[row], settled.classes[row] = kept, homes[group]
+            settled.keys_shown[row], settled.classes[row] = keys_shown, homes[group]
         settled.sizes[settled.classes[row]] += 1  # of the new class, or back in the old one
     still = np.empty(len(rows), dtype=np.int64)
     n_still = 0
@@ -200,7 +200,7 @@ def settle(records: Records, settled: Settled, rows: Ints, kept: int, terms: Ter
             still[n_still] = row
             n_still += 1
             continue
-        settled.kept[row], settled.classes[row] = kept, homes[group]
+        settled.keys_shown[row], settled.classes[row] = keys_shown, homes[group]
         settled.order[settled.counts[0]] = row
         settled.counts[0] += 1
     return still[:n_still]
@@ -217,28 +217,30 @@ class _Answers(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _ask(
-    records: Records, settled: Settled, wanted: tuple[_Groups, int], terms: Terms, answers: _Answers
+    records: KeyRecords, settled: SafeRecords, wanted: tuple[_KeyGroups, int], terms: Terms, answers: _Answers
 ) -> int:
     """Find for each group a class that it can join, or records of larger classes that can join it."""
-    found, kept = wanted
+    found, keys_shown = wanted
     homes, needs, prices, helpers = answers
     weights = terms.weights
     n_helpers = 0
     for s in range(settled.counts[0] - 1, -1, -1):
         row = settled.order[s]
-        shown, own = settled.kept[row], settled.classes[row]
-        if shown & kept != kept or (shown != kept and (terms.bid < 0 or settled.sizes[own] <= terms.k)):
+        shown, own = settled.keys_shown[row], settled.classes[row]
+        if shown & keys_shown != keys_shown or (
+            shown != keys_shown and (terms.bid < 0 or settled.sizes[own] <= terms.k)
+        ):
             continue
-        group = found.numbers[_place(found.sums, found.numbers, _sum(records, row, kept))]
+        group = found.numbers[_place(found.sums, found.numbers, _sum(records, row, keys_shown))]
         if group < 0:
             continue
-        if shown == kept:
+        if shown == keys_shown:
             homes[group] = own
         elif needs[group] > 0:
             needs[group] -= 1
             settled.sizes[own] -= 1
             for j in range(len(weights)):
-                prices[group] += weights[j] * ((shown & ~kept) >> j & 1)
+                prices[group] += weights[j] * ((shown & ~keys_shown) >> j & 1)
             helpers[n_helpers, 0], helpers[n_helpers, 1] = row, group
             n_helpers += 1
     return n_helpers

@@ -94,7 +94,7 @@ def _pair_up(seekers: Ints, bounds: Ints, free: Flags, most: int, rng: np.random
         if partners[seeker] >= 0:
             continue
         for which in range(2):
-            partner = _draw_elsewhere(trees[which], bounds[seeker], rng)
+            partner = _draw_outside_cell(trees[which], bounds[seeker], rng)
             if partner >= 0:
                 partners[seeker] = partner
                 partners[partner] = seeker
@@ -106,7 +106,7 @@ def _pair_up(seekers: Ints, bounds: Ints, free: Flags, most: int, rng: np.random
 
 
 @njit(cache=True, nogil=True)
-def _draw_elsewhere(tree: Ints, bound: Ints, rng: np.random.Generator) -> int:
+def _draw_outside_cell(tree: Ints, bound: Ints, rng: np.random.Generator) -> int:
     """Draw a free place of the profile outside the cell of an area; −1 if there is none."""
     first, low = _count(tree, bound[0]), _count(tree, bound[2])
     high, last = _count(tree, bound[3]), _count(tree, bound[1])

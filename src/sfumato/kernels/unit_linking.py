@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.linking import SLACK
+from sfumato.kernels.linking import DISTANCE_TOLERANCE
 from sfumato.kernels.norms import Metric, keys_of, norm_of
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 _PAIRS = 2**22  # of records compared at once
 
@@ -65,7 +65,7 @@ def unit_chances(
         own_sizes = sizes[first:last, None]
         total += (own_sizes + other_sizes) * keys_of(means[0][first:last, None], means[1][None], of_means)
         total += np.abs(own_sizes - other_sizes)
-        is_least = total <= total.min(axis=1, keepdims=True) * (1 + SLACK) + SLACK
+        is_least = total <= total.min(axis=1, keepdims=True) * (1 + DISTANCE_TOLERANCE) + DISTANCE_TOLERANCE
         own = np.minimum(np.searchsorted(there, distinct[first:last]), len(there) - 1)
         is_own = (there[own] == distinct[first:last]) & is_least[np.arange(last - first), own]
         chances[first:last] = np.where(is_own, 1 / is_least.sum(axis=1), 0.0)

@@ -22,10 +22,10 @@ from sfumato.core.params import Columns, param
 from sfumato.core.release import Byproducts, Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
-from sfumato.data.buckets import Layout
+from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, closed_up, pack
-from sfumato.data.generalised.ranges import Groups
+from sfumato.data.generalised.ranges import RecordGroups
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -34,7 +34,7 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE, Guarantee
 
 #: Codes below this are sorted in one pass for each of their two bytes.
-_SHORT = 1 << 16
+_MAX_TWO_BYTE_CODES = 1 << 16
 
 
 class DeassociatingMethod(Method):
@@ -66,17 +66,17 @@ class DeassociatingMethod(Method):
         """No sensitive value fills more than one place in so many of a bucket."""
         raise NotImplementedError  # abstract: the parameter has the letter of its model
 
-    def learnt(self, table: Table) -> tuple[str, ...]:
+    def sensitive_columns(self, table: Table) -> tuple[str, ...]:
         """The sensitive columns, sorted by name."""
         return tuple(sorted(table.schema.resolve(self.sensitive)))
 
     def refuses(self, table: Table) -> str | None:
         """Refuse nobody's table, columns that cannot be parted, and persons with several records."""
-        return super().refuses(table) or _unpartable(self.name, table, self.learnt(table))
+        return super().refuses(table) or _unpartable(self.name, table, self.sensitive_columns(table))
 
     def require_values(self, table: Table) -> None:
         """Raise if sensitive values are missing that may not be."""
-        for name in self.learnt(table) if self.missing == "refused" else ():
+        for name in self.sensitive_columns(table) if self.missing == "refused" else ():
             if gone := int(table.missing(name).sum()):
                 raise DataError(
                     f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
@@ -125,7 +125,7 @@ class BucketMethod(DeassociatingMethod):
     def drive_range(self, table: Table) -> tuple[float, float]:
         """Search no further than the most frequent sensitive value lets it."""
         low, high = super().drive_range(table)
-        most = [_most(table, name) for name in self.learnt(table)]
+        most = [_most(table, name) for name in self.sensitive_columns(table)]
         return low, max(low, min(high, len(table) // max(*most, 1, 1)))
 
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
@@ -135,7 +135,7 @@ class BucketMethod(DeassociatingMethod):
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Part what may be parted, then measure what came of it: what does not hold is refused."""
-        names = self.learnt(table)
+        names = self.sensitive_columns(table)
         self._require_eligible(table, names)
         release = self.part(table, names, run)
         unmet = self.unmet(table, release, run)
@@ -166,7 +166,7 @@ class BucketMethod(DeassociatingMethod):
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
         """What was asked for and a release does not meet, in words; what is not released tells nothing."""
         shown = {name for each in release.tables.values() for name in each.names}
-        if not shown & set(self.learnt(table)):
+        if not shown & set(self.sensitive_columns(table)):
             return []
         buckets = release.buckets
         if buckets is None:
@@ -176,7 +176,7 @@ class BucketMethod(DeassociatingMethod):
 
     def failing(self, table: Table, run: Run) -> Callable[..., Flags]:  # noqa: ARG002  — others measure
         """Tell which parts [from, to] of an order of records may not be buckets, keys ``beside`` shown."""
-        names = self.learnt(table)
+        names = self.sensitive_columns(table)
 
         @cache
         def coded(*columns: str) -> Ints:
@@ -194,7 +194,7 @@ class BucketMethod(DeassociatingMethod):
             if self.l * (int(alike.max()) + 1) > len(table):  # some have fewer who are alike
                 return ~found
             for name in names:
-                cells = kernels.buckets.Cells(alike, coded(*beside, name))
+                cells = kernels.buckets.ClassValueCodes(alike, coded(*beside, name))
                 found |= kernels.buckets.too_frequent(order, parts, cells, self.l)
             return found
 
@@ -230,7 +230,7 @@ def _most(table: Table, name: str) -> int:
     return int(np.bincount(codes.astype(np.int64), minlength=1).max())
 
 
-def dealt(table: Table, names: Sequence[str], l: int, rng: np.random.Generator) -> Ints:  # noqa: E741
+def deal_records(table: Table, names: Sequence[str], l: int, rng: np.random.Generator) -> Ints:  # noqa: E741
     r"""Deal the records out to as many buckets as can have l records, the values of one column in turn.
 
     That is what Xiao and Tao's rounds come to, who take one record of each of the l most frequent values and
@@ -241,17 +241,17 @@ def dealt(table: Table, names: Sequence[str], l: int, rng: np.random.Generator) 
     coding = closed_up(column_codes(table, hardest))
     values = rng.permutation(coding.space)[coding.codes.astype(np.int64)]
     order = rng.permutation(len(table))
-    turns = values[order].astype(np.uint16 if coding.space <= _SHORT else np.int64)
+    turns = values[order].astype(np.uint16 if coding.space <= _MAX_TWO_BYTE_CODES else np.int64)
     order = order[np.argsort(turns, kind="stable")]
     buckets = np.empty(len(table), dtype=np.int64)
     buckets[order] = np.arange(len(table)) % (len(table) // l)
     return buckets
 
 
-def mended(buckets: Ints, fails: Callable[..., Flags], rng: np.random.Generator) -> Ints:
+def merge_failing_buckets(buckets: Ints, fails: Callable[..., Flags], rng: np.random.Generator) -> Ints:
     """Put buckets that fail together until none does, or one is left: what is in all is never worse."""
     while True:
-        groups = Groups.of(buckets)
+        groups = RecordGroups.of(buckets)
         parts = np.column_stack((groups.starts[:-1], groups.starts[1:]))
         bad = rng.permutation(np.flatnonzero(fails(groups.order, parts)))
         if not len(bad) or len(groups) == 1:
@@ -264,7 +264,7 @@ def mended(buckets: Ints, fails: Callable[..., Flags], rng: np.random.Generator)
         buckets = others[groups.of_record]
 
 
-def parted(
+def split_into_tables(
     table: Table,
     buckets: Ints,
     tables: Mapping[str, Sequence[str]],
@@ -293,12 +293,12 @@ def parted(
         made[each] = wide.select([name, *shared, *columns]).take(order)
         sources[each] = order
         if counts:
-            made[each], places = _counted(made[each])
+            made[each], places = _count_rows(made[each])
             sources[each] = order[places]  # of each row as often as it counts
     return Release(
         made,
         Origin.identity(len(table)),
-        Layout(dict.fromkeys(made, (name, *shared)), tuple(apart.values()), sources),
+        ReleaseLayout(dict.fromkeys(made, (name, *shared)), tuple(apart.values()), sources),
         buckets,
         byproducts=Byproducts(figures={"buckets": int(numbers.max(initial=0))}),
     )
@@ -320,7 +320,7 @@ def free_name(wanted: str, table: Table) -> str:
     return next(name for name in names if name not in table.schema)
 
 
-def _counted(table: Table) -> tuple[Table, Ints]:
+def _count_rows(table: Table) -> tuple[Table, Ints]:
     """Rows that are alike as one, with their number; it counts as a weight, since that is what it is.
 
     Beside it the rows that each stands for, one after the other.

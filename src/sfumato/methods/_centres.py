@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnView, put_back
+from sfumato.core.method import ColumnView, set_protected_values
 from sfumato.core.params import PerColumn
-from sfumato.data.promises import as_promised
+from sfumato.data.constraints import clip
 from sfumato.data.schema import ORDERED, Column, Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
@@ -64,22 +64,26 @@ def notes_on_centres(table: Table, wishes: PerColumn[Any] | Mapping[str, str]) -
         if table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}
         and centre_for(table.schema[name], wishes[name]) != "mean"
     ]
-    said = f"in {quoted(own)} groups show no mean, but mostly a value that somebody of them has"
-    return (said,) if own else ()
+    sentence = f"in {quoted(own)} groups show no mean, but mostly a value that somebody of them has"
+    return (sentence,) if own else ()
 
 
-def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights: Floats | None) -> Values:
+def replace_by_centres(
+    column: Column, values: Values, groups: Ints, *, wish: str, weights: Floats | None
+) -> Values:
     """Give each value the centre of its group; ``values`` are without holes, ``groups`` from 0 up."""
     n_groups = int(groups.max(initial=-1)) + 1
     centre = centre_for(column, wish)
-    centres = _found(column, centre, values, (groups, n_groups), weights)
+    centres = _centres_of_groups(column, centre, values, (groups, n_groups), weights)
     if (
         centre == "mode"
         and column.kind in ORDERED
         and (distinct := _distinct(values, groups, n_groups)).any()
     ):
         instead = centre_for(column, "mean") or "median"
-        centres = np.where(distinct, _found(column, instead, values, (groups, n_groups), weights), centres)
+        centres = np.where(
+            distinct, _centres_of_groups(column, instead, values, (groups, n_groups), weights), centres
+        )
     if column.kind is Kind.CONTINUOUS:
         centres = _readable(values, centres, weights)
         if column.missing_codes or column.missing_range is not None:
@@ -87,7 +91,7 @@ def centred(column: Column, values: Values, groups: Ints, *, wish: str, weights:
     return centres[groups]
 
 
-def _found(
+def _centres_of_groups(
     column: Column, centre: str | None, values: Values, of: tuple[Ints, int], weights: Floats | None
 ) -> Values:
     """The centre of each group, of so many."""
@@ -135,11 +139,11 @@ def _off_missing_codes(column: Column, values: Values, groups: Ints, centres: Va
     The shell would move such a value a little towards what each record had, and so tell the group's
     records apart.
     """
-    kept = as_promised(column, values, centres[groups])
+    clipped = clip(column, values, centres[groups])
     firsts = np.zeros_like(centres)
-    firsts[groups[::-1]] = kept[::-1]
+    firsts[groups[::-1]] = clipped[::-1]
     moved = np.zeros(len(centres), dtype=np.bool_)
-    moved[groups[kept != firsts[groups]]] = True
+    moved[groups[clipped != firsts[groups]]] = True
     return np.where(moved, kernels.groups.centres.medians(values, groups, len(centres)), centres)
 
 
@@ -149,5 +153,5 @@ def show_centres(table: Table, name: str, groups: Ints, wish: str) -> pl.Series:
     if not present.any():
         return table.frame[name]
     view = ColumnView.of(table, name)
-    shown = centred(view.column, view.values, groups[present], wish=wish, weights=view.weights)
-    return put_back(table, name, shown, categories=view.categories)
+    shown = replace_by_centres(view.column, view.values, groups[present], wish=wish, weights=view.weights)
+    return set_protected_values(table, name, shown, categories=view.categories)

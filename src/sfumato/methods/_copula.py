@@ -15,17 +15,17 @@ from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._given import indicators
+from sfumato.methods._conditional_method import indicators
 
 if TYPE_CHECKING:
-    from sfumato.kernels.moments import Moments
+    from sfumato.kernels.moments import PairwiseMoments
 
 #: Directions of the given columns with less than this share of the variance are one column said twice.
 _SAME_DIRECTION = 1e-6
 
 
 @dataclass(frozen=True)
-class Scores:
+class NormalScores:
     """Columns as the model sees them: the protected ones, the given ones with an order, then indicators.
 
     ``shares`` are float64[n, d], the share of the values below (ties: half of theirs), NaN where missing;
@@ -61,14 +61,16 @@ class Scores:
         features: Floats = np.hstack([ndtri(self.shares[rows]), *dummies])
         return features
 
-    def moments(self, rows: slice) -> tuple[Moments, Moments]:
+    def moments(self, rows: slice) -> tuple[PairwiseMoments, PairwiseMoments]:
         """Moments of the ranks and of the features of a block."""
         features, middle = self.features(rows), np.full(self.shares.shape[1], 0.5)
-        of = kernels.moments.Moments.of
+        of = kernels.moments.PairwiseMoments.of
         return of(self.shares[rows], middle), of(features, np.zeros(features.shape[1]))
 
 
-def _merged(first: tuple[Moments, Moments], second: tuple[Moments, Moments]) -> tuple[Moments, Moments]:
+def _merge_moments(
+    first: tuple[PairwiseMoments, PairwiseMoments], second: tuple[PairwiseMoments, PairwiseMoments]
+) -> tuple[PairwiseMoments, PairwiseMoments]:
     return first[0].merge(second[0]), first[1].merge(second[1])
 
 
@@ -82,10 +84,10 @@ class Copula:
     root: Floats
 
     @classmethod
-    def fitted(cls, scores: Scores) -> Self:
+    def fit(cls, scores: NormalScores) -> Self:
         """Fit the model to the ranks."""
         n_ordered, n_protected = scores.shares.shape[1], scores.n_protected
-        ranked, joint = reduce(_merged, [scores.moments(rows) for rows in scores.blocks()])
+        ranked, joint = reduce(_merge_moments, [scores.moments(rows) for rows in scores.blocks()])
         matrix = _correlation(joint.covariance())
         by_ranks = 2 * np.sin(np.pi / 6 * _correlation(ranked.covariance()))
         matrix[:n_ordered, :n_ordered] = by_ranks
@@ -99,15 +101,15 @@ class Copula:
         centre = np.nan_to_num(joint.means())
         return cls(centre, np.sqrt(joint.variances()), slopes, root)
 
-    def drawn(self, scores: Scores, names: Sequence[str], independence: float, run: Run) -> Floats:
+    def draw(self, scores: NormalScores, names: Sequence[str], independence: float, run: Run) -> Floats:
         """Draw the scores of the protected columns, each from the stream of its own."""
         draws = np.stack([run.rng(name).standard_normal(len(scores.shares)) for name in names], axis=1)
         blocks = scores.blocks()
         for rows in run.track("drawing from the model", blocks, total=len(blocks)):
-            draws[rows] = self._drawn(scores.features(rows), draws[rows], independence)
+            draws[rows] = self._draw_scores(scores.features(rows), draws[rows], independence)
         return draws
 
-    def _drawn(self, features: Floats, normals: Floats, independence: float) -> Floats:
+    def _draw_scores(self, features: Floats, normals: Floats, independence: float) -> Floats:
         """The scores of some records, whose standard normals are given."""
         n_protected = len(self.root)
         spread = np.where(self.scale > 0, self.scale, 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: The gain of the fit below which it ends.
-_ENOUGH = 1e-7
+_MIN_GAIN = 1e-7
 
 #: The logarithm of what cannot be: finite, so that nothing is divided by it, and far below any potential.
 _NEVER = -1e6
@@ -28,23 +28,23 @@ Columns = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoisyCounts:
     """Noisy counts of columns, an axis for each, and their deviation."""
 
     columns: Columns
     counts: Floats
     deviation: float
 
-    def merged(self, places: Ints) -> Measured:
+    def merge_categories(self, places: Ints) -> NoisyCounts:
         """The counts of one column whose categories are taken as one where they have the same place."""
         counts = np.bincount(places, weights=self.counts).astype(np.float64)
-        return Measured(self.columns, counts, self.deviation)
+        return NoisyCounts(self.columns, counts, self.deviation)
 
-    def joined(self, other: Measured) -> Measured:
+    def pool(self, other: NoisyCounts) -> NoisyCounts:
         """What two measurements of the same columns say together."""
         own, more = self.deviation**-2.0, other.deviation**-2.0
         counts = (own * self.counts + more * other.counts) / (own + more)
-        return Measured(self.columns, counts, (own + more) ** -0.5)
+        return NoisyCounts(self.columns, counts, (own + more) ** -0.5)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class CountModel:
     sizes: Sequence[int]
     total: float
     zeros: Mapping[Columns, Flags] = field(default_factory=dict)  # combinations that cannot be
-    known: Sequence[Measured] = ()  # what it was last fitted to
+    known: Sequence[NoisyCounts] = ()  # what it was last fitted to
     potentials: dict[Columns, Floats] = field(default_factory=dict)
     tree: list[Clique] = field(default_factory=list)
     beliefs: list[Floats] = field(default_factory=list)  # the marginals of the cliques
@@ -119,7 +119,7 @@ class CountModel:
     homes: dict[Columns, int] = field(default_factory=dict)  # which clique holds the columns of a potential
     bases: list[Floats] = field(default_factory=list)  # the cliques before any potential: 0, or never
 
-    def fit(self, known: Sequence[Measured], steps: int, check: Callable[[], None] = lambda: None) -> None:
+    def fit(self, known: Sequence[NoisyCounts], steps: int, check: Callable[[], None] = lambda: None) -> None:
         """Move the potentials until the marginals are nearest to what was measured, in its deviations.
 
         By mirror descent, from where the potentials are, in steps as long as the last fit's; tables that
@@ -133,7 +133,9 @@ class CountModel:
         self.bases = [np.zeros([self.sizes[each] for each in clique.columns]) for clique in self.tree]
         for columns, never in self.zeros.items():
             place = self._home(columns)
-            self.bases[place] += _spread(np.where(never, _NEVER, 0.0), columns, self.tree[place].columns)
+            self.bases[place] += _broadcast_over(
+                np.where(never, _NEVER, 0.0), columns, self.tree[place].columns
+            )
         aims = {
             each.columns: (each.counts / self.total, (self.total / each.deviation) ** 2) for each in known
         }
@@ -146,24 +148,24 @@ class CountModel:
             found, steep = self._loss(moved, aims)
             if found > loss:
                 length /= 2
-                if length * largest < _ENOUGH:
+                if length * largest < _MIN_GAIN:
                     break
                 continue
             gain, loss, slopes, self.potentials = loss - found, found, steep, moved
             length *= 1.1
             self.length = length
-            if gain < _ENOUGH * loss:
+            if gain < _MIN_GAIN * loss:
                 break
-        self.beliefs = self._propagated(self.potentials)
+        self.beliefs = self._propagate_beliefs(self.potentials)
 
     def _loss(
         self, potentials: Mapping[Columns, Floats], aims: Mapping[Columns, tuple[Floats, float]]
     ) -> tuple[float, dict[Columns, Floats]]:
-        beliefs = self._propagated(potentials)
+        beliefs = self._propagate_beliefs(potentials)
         slopes, loss = {}, 0.0
         for columns, (aim, weight) in aims.items():
             place = self.homes[columns]
-            off = _summed(beliefs[place], self.tree[place].columns, columns) - aim
+            off = _sum_over_others(beliefs[place], self.tree[place].columns, columns) - aim
             slopes[columns] = weight * off
             loss += weight * float((off**2).sum()) / 2
         return loss, slopes
@@ -173,24 +175,30 @@ class CountModel:
         homes = [place for place, each in enumerate(self.tree) if set(columns) <= set(each.columns)]
         return min(homes, key=lambda place: cells(self.sizes, self.tree[place].columns), default=-1)
 
-    def _propagated(self, potentials: Mapping[Columns, Floats]) -> list[Floats]:
+    def _propagate_beliefs(self, potentials: Mapping[Columns, Floats]) -> list[Floats]:
         """The chances of all combinations of each clique, by belief propagation."""
         below = [each.copy() for each in self.bases]
         for columns, each in potentials.items():
             place = self.homes[columns]
-            below[place] += _spread(each, columns, self.tree[place].columns)
+            below[place] += _broadcast_over(each, columns, self.tree[place].columns)
         up: list[Floats] = [np.zeros(())] * len(self.tree)
         for place in range(len(self.tree) - 1, 0, -1):
             clique = self.tree[place]
             up[place] = _log_sums(below[place], clique.columns, clique.shared)
-            below[clique.parent] += _spread(up[place], clique.shared, self.tree[clique.parent].columns)
+            below[clique.parent] += _broadcast_over(
+                up[place], clique.shared, self.tree[clique.parent].columns
+            )
         beliefs: list[Floats] = []
         for place, clique in enumerate(self.tree):
             belief = below[place]
             if clique.parent >= 0:
-                above = _summed(beliefs[clique.parent], self.tree[clique.parent].columns, clique.shared)
+                above = _sum_over_others(
+                    beliefs[clique.parent], self.tree[clique.parent].columns, clique.shared
+                )
                 with np.errstate(divide="ignore"):
-                    belief = belief + _spread(np.log(above) - up[place], clique.shared, clique.columns)
+                    belief = belief + _broadcast_over(
+                        np.log(above) - up[place], clique.shared, clique.columns
+                    )
             beliefs.append(_chances(belief))
         return beliefs
 
@@ -198,21 +206,21 @@ class CountModel:
         """The chances of the combinations of any columns: the other ones are summed out clique by clique."""
         home = self._home(columns)
         if home >= 0:
-            return _summed(self.beliefs[home], self.tree[home].columns, columns)
+            return _sum_over_others(self.beliefs[home], self.tree[home].columns, columns)
         factors, asked = [], set(columns)
         needed = set[int]()
         for place in range(len(self.tree) - 1, -1, -1):  # what hangs below and is not asked for sums to one
             clique = self.tree[place]
             if place in needed or (set(clique.columns) - set(clique.shared)) & asked:
                 needed |= {clique.parent}
-                shared = _summed(self.beliefs[place], clique.columns, clique.shared)
+                shared = _sum_over_others(self.beliefs[place], clique.columns, clique.shared)
                 chances = self.beliefs[place] / np.maximum(
-                    _spread(shared, clique.shared, clique.columns), np.finfo(float).tiny
+                    _broadcast_over(shared, clique.shared, clique.columns), np.finfo(float).tiny
                 )
                 factors.append((chances, clique.columns))
-        return _contracted(factors, columns)
+        return _contract_factors(factors, columns)
 
-    def drawn(self, records: int, rng: np.random.Generator) -> list[Ints]:
+    def draw(self, records: int, rng: np.random.Generator) -> list[Ints]:
         """The codes of so many new records, column by column; counts are those expected but for rounding."""
         codes: dict[int, Ints] = {}
         for clique, belief in zip(self.tree, self.beliefs, strict=True):
@@ -222,12 +230,12 @@ class CountModel:
                 given = given * self.sizes[each] + codes[each]
             order = [clique.columns.index(each) for each in (*clique.shared, *new)]
             shape = [self.sizes[each] for each in new]
-            found = evenly(belief.transpose(order).reshape(-1, math.prod(shape)), given, rng)
+            found = draw_evenly(belief.transpose(order).reshape(-1, math.prod(shape)), given, rng)
             codes |= dict(zip(new, np.unravel_index(found, shape), strict=True))
         return [codes[each].astype(np.int64) for each in range(len(self.sizes))]
 
 
-def evenly(chances: Floats, given: Ints, rng: np.random.Generator) -> Ints:
+def draw_evenly(chances: Floats, given: Ints, rng: np.random.Generator) -> Ints:
     """Draw a code for each record by the row of chances that is given, in even steps within each row."""
     sums = chances.sum(axis=1, keepdims=True)
     rows = np.divide(chances, sums, out=np.full_like(chances, 1 / chances.shape[1]), where=sums > 0)
@@ -245,25 +253,25 @@ def evenly(chances: Floats, given: Ints, rng: np.random.Generator) -> Ints:
     return codes
 
 
-def _spread(values: Floats, columns: Columns, over: Columns) -> Floats:
+def _broadcast_over(values: Floats, columns: Columns, over: Columns) -> Floats:
     """Values of columns, with an axis of length one for each other column of those they are spread over."""
     axes = dict(zip(columns, values.shape, strict=True))
     return values.reshape([axes.get(each, 1) for each in over])
 
 
-def _summed(values: Floats, columns: Columns, left: Columns) -> Floats:
+def _sum_over_others(values: Floats, columns: Columns, left: Columns) -> Floats:
     """Values of columns summed over all but those that are left."""
     summed: Floats = values.sum(axis=tuple(place for place, each in enumerate(columns) if each not in left))
     return summed
 
 
-def _contracted(factors: Sequence[tuple[Floats, Columns]], left: Columns) -> Floats:
+def _contract_factors(factors: Sequence[tuple[Floats, Columns]], left: Columns) -> Floats:
     """The product of factors, summed over all but the columns that are left."""
     names = sorted({*left, *(each for _, columns in factors for each in columns)})
-    said: list[Any] = []
+    operands: list[Any] = []
     for values, columns in factors:
-        said += [values, [names.index(each) for each in columns]]
-    found: Floats = np.einsum(*said, [names.index(each) for each in left], optimize="greedy")
+        operands += [values, [names.index(each) for each in columns]]
+    found: Floats = np.einsum(*operands, [names.index(each) for each in left], optimize="greedy")
     return found
 
 

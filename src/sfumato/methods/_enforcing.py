@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
@@ -70,7 +70,7 @@ class Guarantee:
     def evidence(self, table: Table, run: Run) -> Evidence:
         """What an intruder sees of a table on its way to be released."""
         known = Scenario(columns=self.keys)
-        return Evidence(table, None, known, run.resources, Sampling(ignore_person_links=True))
+        return Evidence(table, None, known, run.resources, PersonSampling(ignore_person_links=True))
 
     def evidence_of(self, table: Table, buckets: Buckets | None, run: Run) -> Evidence:
         """The same of a table whose values may stand apart from their records."""
@@ -95,7 +95,7 @@ class Guarantee:
     @cached_property
     def k(self) -> int:
         """How many persons must be alike, whichever of the requirements asks for it."""
-        return max((each.persons_alike or 1 for each in self.requirements), default=1)
+        return max((each.required_class_size or 1 for each in self.requirements), default=1)
 
     @cached_property
     def class_measures(self) -> tuple[ClassMeasure, ...] | None:
@@ -224,7 +224,7 @@ class EnforcingMethod(Method):
         """What is asked for, of these keys."""
         return Guarantee.of(keys, k=self.k, also=self.also, missing=self.missing)
 
-    def asked(self, table: Table) -> Guarantee:
+    def guarantee_for(self, table: Table) -> Guarantee:
         """What is asked for, of the chosen columns of this table."""
         return self.guarantee(table.schema, table.chosen)
 
@@ -245,7 +245,7 @@ class EnforcingMethod(Method):
         if reason is not None:
             return reason
         try:
-            self.asked(table)
+            self.guarantee_for(table)
         except SfumatoError as error:
             return error.message
         return None
@@ -257,24 +257,24 @@ class EnforcingMethod(Method):
     @final
     def protect(self, table: Table, run: Run) -> Release:
         """Enforce, then measure what came of it: a release that does not meet the guarantee is refused."""
-        guarantee = self.asked(table)
+        guarantee = self.guarantee_for(table)
         if not len(table):
             return Release.unchanged(table)
         guarantee.require_applicable(table, run)
         try:
-            release, evidence = self._proved(table, guarantee, run)
+            release, evidence = self._protect_and_prove(table, guarantee, run)
         except UnreachableError:
-            alike, names = _marked_alike(table, guarantee.keys)
+            alike, names = _unify_missing_marks(table, guarantee.keys)
             if not names:
                 raise
-            release, evidence = self._proved(alike, guarantee, run)
+            release, evidence = self._protect_and_prove(alike, guarantee, run)
             note = f"missing values of {quoted(names)} are shown alike, as they would tell records apart"
             release = release.with_notes(note)
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes
         return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
 
-    def _proved(self, table: Table, guarantee: Guarantee, run: Run) -> tuple[Release, Evidence]:
+    def _protect_and_prove(self, table: Table, guarantee: Guarantee, run: Run) -> tuple[Release, Evidence]:
         """A release that meets the guarantee, and the evidence that keeps the classes found in it."""
         release = self.enforce(table, guarantee, run)
         evidence = guarantee.evidence(release.table, run)
@@ -288,10 +288,10 @@ class EnforcingMethod(Method):
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
         """What was asked for of a table and a release does not meet, in words."""
-        return self.asked(table).unmet_by(release, run)
+        return self.guarantee_for(table).unmet_by(release, run)
 
 
-def _marked_alike(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:
+def _unify_missing_marks(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:
     """Show all missing values of the keys as suppressed ones are shown; say of which keys that was needed.
 
     Who sees the file tells declared codes, empty cells and the code of what was suppressed apart, and so do

@@ -25,7 +25,7 @@ from sfumato.errors import RefusedError, UnreachableError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 if TYPE_CHECKING:
-    from sfumato.kernels.suppression import Records, Settled
+    from sfumato.kernels.suppression import KeyRecords, SafeRecords
 
 #: So many keys fit into a pattern.
 MOST_KEYS = 60
@@ -50,7 +50,7 @@ class KeyCells:
 
     names: tuple[str, ...]
     weights: Floats  # [keys] what a cell of each costs
-    records: Records  # those of one person next to each other
+    records: KeyRecords  # those of one person next to each other
     order: Ints  # [n] the record of the table that each is
     telling: Floats  # [keys] how far a key tells records apart
 
@@ -74,7 +74,7 @@ class KeyCells:
             start += len(counts)
             telling[position] = np.log1p(len(counts))
         marks = kernels.suppression.marks_of(start)
-        records = kernels.suppression.Records(cells, marks, holes, persons[order])
+        records = kernels.suppression.KeyRecords(cells, marks, holes, persons[order])
         weights = np.array([importance[name] * table.schema[name].importance for name in names])
         return cls(names, weights, records, order, telling)
 
@@ -90,12 +90,12 @@ class KeyCells:
         return (1 << len(self.names)) - 1
 
     @cached_property
-    def shown(self) -> Ints:
+    def shown_patterns(self) -> Ints:
         """The pattern of each record as it came, in the order of the persons."""
-        return self.everything & ~self.records.holes
+        return self.everything & ~self.records.missing_keys
 
     @cached_property
-    def alone(self) -> bool:
+    def has_one_record_each(self) -> bool:
         """Whether every record is another person's."""
         return bool((np.diff(self.records.persons) != 0).all())
 
@@ -141,21 +141,21 @@ class KeyCells:
             for position in in_turn:
                 left &= ~(1 << position)
                 found.add(left)
-        lacking, counts = np.unique(self.records.holes & keys, return_counts=True)
+        lacking, counts = np.unique(self.records.missing_keys & keys, return_counts=True)
         often = lacking[np.argsort(-counts, kind="stable")][: _MOST_PATTERNS // 64]
         few = sorted(found, key=lambda pattern: -pattern.bit_count())[: 2 * len(positions)]
         return found | {pattern & ~int(holes) for pattern in few for holes in often}
 
-    def back(self, values: Ints) -> Ints:
+    def in_table_order(self, values: Ints) -> Ints:
         """Put what was found of each record into the order of the table."""
         placed = np.empty_like(values)
         placed[self.order] = values
         return placed
 
-    def suppressed(self, kept: Ints) -> Flags:
+    def suppressed_cells(self, keys_shown: Ints) -> Flags:
         """Which cells of the table are suppressed if its records, in their order, show only this."""
         positions = np.arange(len(self.names))
-        lost = self.back(self.shown) & ~kept
+        lost = self.in_table_order(self.shown_patterns) & ~keys_shown
         return (lost[:, None] >> positions & 1).astype(np.bool_)
 
 
@@ -163,41 +163,41 @@ class KeyCells:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClassSizeRule:
     """At least k people must be alike in these keys."""
 
     keys: int  # a pattern
     k: int
 
 
-def cover_originals(cells: KeyCells, asked: Sequence[Asked], run: Run, task: str) -> Ints:
+def cover_originals(cells: KeyCells, asked: Sequence[ClassSizeRule], run: Run, task: str) -> Ints:
     """The most that each record can show so that k originals fit it in all the keys asked for: a pattern.
 
     An original that lacks a key fits any value of it. Exact where all patterns are tried and persons have
     one record each.
     """
-    kept = np.zeros(len(cells), dtype=np.int64)
+    keys_shown = np.zeros(len(cells), dtype=np.int64)
     rows = np.arange(len(cells), dtype=np.int64)
     union = 0
     for each in asked:
         union |= each.keys
     apart = cells.everything & ~union  # nobody asks for these, so they stay
-    rare: dict[Asked, Flags] = {}
+    rare: dict[ClassSizeRule, Flags] = {}
     for pattern in run.track(task, patterns := cells.patterns(union), len(patterns)):
         if not len(rows):
             break
-        fits = cells.records.holes[rows] & pattern == 0
-        for each in dict.fromkeys(Asked(one.keys & pattern, one.k) for one in asked):
+        fits = cells.records.missing_keys[rows] & pattern == 0
+        for each in dict.fromkeys(ClassSizeRule(one.keys & pattern, one.k) for one in asked):
             if each not in rare:
                 rare[each] = _rare(cells, each, rows)
             fits &= ~rare[each][rows]
         if len(asked) == 1:
             rare.clear()  # each is asked once
-        kept[rows[fits]] = pattern
+        keys_shown[rows[fits]] = pattern
         rows = rows[~fits]
     if len(rows):
         raise too_few(cells, max(each.k for each in asked))
-    return cells.back(kept | (cells.shown & apart))
+    return cells.in_table_order(keys_shown | (cells.shown_patterns & apart))
 
 
 def too_few(cells: KeyCells, k: int) -> UnreachableError:
@@ -208,34 +208,34 @@ def too_few(cells: KeyCells, k: int) -> UnreachableError:
     )
 
 
-def _rare(cells: KeyCells, asked: Asked, rows: Ints) -> Flags:
+def _rare(cells: KeyCells, asked: ClassSizeRule, rows: Ints) -> Flags:
     """Which of these records fewer than k originals fit, if they show just the keys asked for."""
-    records, count = cells.records, kernels.suppression.count_alike
-    hosts = rows[records.holes[rows] & asked.keys == 0]
-    counts = count(records, np.arange(len(cells), dtype=np.int64), hosts, asked.keys)
-    if cells.alone:
+    records, count = cells.records, kernels.suppression.count_matching
+    matching = rows[records.missing_keys[rows] & asked.keys == 0]
+    counts = count(records, np.arange(len(cells), dtype=np.int64), matching, asked.keys)
+    if cells.has_one_record_each:
         few = counts < asked.k
-        for holes, guests in _incomplete(cells):
+        for holes, matched in _incomplete(cells):
             if holes & asked.keys and few.any():
-                counts[few] += count(records, guests, hosts[few], asked.keys & ~holes)
+                counts[few] += count(records, matched, matching[few], asked.keys & ~holes)
                 few = counts < asked.k
     rare = np.ones(len(cells), dtype=np.bool_)
-    rare[hosts] = counts < asked.k
+    rare[matching] = counts < asked.k
     return rare
 
 
 def _incomplete(cells: KeyCells) -> list[tuple[int, Ints]]:
     """The records that lack keys, by the keys they lack: the most frequent patterns."""
-    lacking, counts = np.unique(cells.records.holes, return_counts=True)
+    lacking, counts = np.unique(cells.records.missing_keys, return_counts=True)
     often = lacking[np.argsort(-counts, kind="stable")]
     often = often[often > 0][:_MOST_GUESTS]
-    return [(int(holes), np.flatnonzero(cells.records.holes == holes)) for holes in often]
+    return [(int(holes), np.flatnonzero(cells.records.missing_keys == holes)) for holes in often]
 
 
 # Records that show the same are a class of k -----------------------------------------------------------
 
 
-def form_classes(cells: KeyCells, asked: Asked, run: Run, task: str) -> Ints:
+def form_classes(cells: KeyCells, asked: ClassSizeRule, run: Run, task: str) -> Ints:
     """What each record can show so that at least k show the same, a missing key being a value: a pattern.
 
     The fewest cells on tables of a few records, few on others.
@@ -243,27 +243,29 @@ def form_classes(cells: KeyCells, asked: Asked, run: Run, task: str) -> Ints:
     if cells.n_persons < asked.k:
         raise too_few(cells, asked.k)
     apart = cells.everything & ~asked.keys
-    if len(cells) <= _EXACT_UP_TO_RECORDS and cells.alone and not apart:
+    if len(cells) <= _EXACT_UP_TO_RECORDS and cells.has_one_record_each and not apart:
         groups, _ = kernels.suppression.best_partition(
-            cells.records.cells, cells.records.holes, asked.k, cells.weights
+            cells.records.cells, cells.records.missing_keys, asked.k, cells.weights
         )
-        return cells.back(_agreed(cells, groups, cells.everything))
+        return cells.in_table_order(_agreeing_keys(cells, groups, cells.everything))
     patterns = cells.patterns(asked.keys)
     bids = _BIDS if len(cells) * len(patterns) < _ALL_BIDS_UP_TO_PAIRS else _USUAL_BIDS
-    best, least = cells.shown, np.inf
-    for bid in run.track(task, bids if cells.alone else (-1.0,), len(bids)):
-        kept = _settled(cells, asked, patterns, bid, run)
-        cost = float(cells.worth(cells.shown & asked.keys & ~kept).sum())
+    best, least = cells.shown_patterns, np.inf
+    for bid in run.track(task, bids if cells.has_one_record_each else (-1.0,), len(bids)):
+        keys_shown = _settle_classes(cells, asked, patterns, bid, run)
+        cost = float(cells.worth(cells.shown_patterns & asked.keys & ~keys_shown).sum())
         if cost < least:
-            best, least = kept, cost
-    return cells.back(best | (cells.shown & apart))
+            best, least = keys_shown, cost
+    return cells.in_table_order(best | (cells.shown_patterns & apart))
 
 
-def _settled(cells: KeyCells, asked: Asked, patterns: Sequence[int], bid: float, run: Run) -> Ints:
+def _settle_classes(
+    cells: KeyCells, asked: ClassSizeRule, patterns: Sequence[int], bid: float, run: Run
+) -> Ints:
     """Go through the patterns, those that show most first, and give a class to whom they can."""
     n = len(cells)
-    state: Settled = kernels.suppression.Settled(
-        kept=np.full(n, -1, dtype=np.int64),
+    state: SafeRecords = kernels.suppression.SafeRecords(
+        keys_shown=np.full(n, -1, dtype=np.int64),
         classes=np.full(n, -1, dtype=np.int64),
         sizes=np.zeros(2 * n + 1, dtype=np.int64),
         order=np.zeros(n, dtype=np.int64),
@@ -275,36 +277,36 @@ def _settled(cells: KeyCells, asked: Asked, patterns: Sequence[int], bid: float,
         if len(rows):
             terms = kernels.suppression.Terms(asked.k, bid, cells.weights)
             rows = kernels.suppression.settle(cells.records, state, rows, pattern, terms)
-    return _placed(cells, asked, state, rows)
+    return _place_unsettled(cells, asked, state, rows)
 
 
-def _placed(cells: KeyCells, asked: Asked, state: Settled, rows: Ints) -> Ints:
+def _place_unsettled(cells: KeyCells, asked: ClassSizeRule, state: SafeRecords, rows: Ints) -> Ints:
     """Place the records that no pattern settled: they show nothing, or join the classes next to them."""
     ways = []
     if len(rows) <= _MOST_TO_JOIN and state.counts[0]:
         joined = type(state)(*(each.copy() for each in state))
         for row in rows:
             _join_nearest(cells, joined, int(row), asked.keys)
-        ways.append(_agreed(cells, joined.classes, asked.keys))
+        ways.append(_agreeing_keys(cells, joined.classes, asked.keys))
     if len(rows):
-        price = np.inf if cells.alone else -1.0
+        price = np.inf if cells.has_one_record_each else -1.0
         terms = kernels.suppression.Terms(asked.k, price, cells.weights)
         left = kernels.suppression.settle(cells.records, state, rows, 0, terms)
         for row in left:  # fewer than k, and nobody who could help them
             _join_nearest(cells, state, int(row), asked.keys)
-        ways.append(_agreed(cells, state.classes, asked.keys))
-    return min(ways, key=lambda kept: -float(cells.worth(kept).sum()))
+        ways.append(_agreeing_keys(cells, state.classes, asked.keys))
+    return min(ways, key=lambda keys_shown: -float(cells.worth(keys_shown).sum()))
 
 
-def _join_nearest(cells: KeyCells, state: Settled, row: int, keys: int) -> None:
+def _join_nearest(cells: KeyCells, state: SafeRecords, row: int, keys: int) -> None:
     """Put a record into the class that loses least by it."""
     records = cells.records
     members = state.order[: state.counts[0]]
-    agreed = state.kept[members].copy()
+    agreed = state.keys_shown[members].copy()
     for position in range(len(cells.names)):
         differs = records.cells[members, position] != records.cells[row, position]
-        agreed[differs | bool(records.holes[row] >> position & 1)] &= ~(1 << position)
-    lost = cells.worth(state.kept[members]) - cells.worth(agreed)
+        agreed[differs | bool(records.missing_keys[row] >> position & 1)] &= ~(1 << position)
+    lost = cells.worth(state.keys_shown[members]) - cells.worth(agreed)
     classes = state.classes[members]
     costs = np.bincount(classes, weights=lost, minlength=int(state.counts[1]))
     own = np.full(len(costs), -np.inf)
@@ -313,22 +315,22 @@ def _join_nearest(cells: KeyCells, state: Settled, row: int, keys: int) -> None:
     best = int(np.argmin(costs))
     joined = members[classes == best]
     pattern = agreed[classes == best][0] & keys
-    state.kept[joined] = state.kept[row] = pattern
+    state.keys_shown[joined] = state.keys_shown[row] = pattern
     state.classes[row] = best
     state.order[state.counts[0]] = row
     state.counts[0] += 1
 
 
-def _agreed(cells: KeyCells, classes: Ints, keys: int) -> Ints:
+def _agreeing_keys(cells: KeyCells, classes: Ints, keys: int) -> Ints:
     """The keys in which all records of a class have the same value, for each record."""
     order = np.argsort(classes, kind="stable")
     starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(classes)))
-    agreed = keys & ~np.bitwise_or.reduceat(cells.records.holes[order], starts)
+    agreed = keys & ~np.bitwise_or.reduceat(cells.records.missing_keys[order], starts)
     for position in range(len(cells.names)):
         column = cells.records.cells[order, position]
         differ = np.minimum.reduceat(column, starts) != np.maximum.reduceat(column, starts)
         agreed[differ] &= ~(1 << position)
-    kept = np.empty(len(classes), dtype=np.int64)
-    kept[order] = np.repeat(agreed, sizes)
-    return kept
+    keys_shown = np.empty(len(classes), dtype=np.int64)
+    keys_shown[order] = np.repeat(agreed, sizes)
+    return keys_shown

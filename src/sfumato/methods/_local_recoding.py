@@ -16,7 +16,7 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.generalised.ranges import Groups, is_categorical, with_ranges
+from sfumato.data.generalised.ranges import RecordGroups, is_categorical, with_ranges
 from sfumato.data.hierarchy.grow import from_codes, present_values
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind, Role
@@ -54,10 +54,13 @@ class Canvas:
         """The hierarchies of codes that name none: their beginnings."""
         columns = [self.table.schema[name] for name in self.table.chosen]
         plain = [each.name for each in columns if each.kind is Kind.NOMINAL and not each.hierarchy]
-        grown = {name: self.table.remember(name, "beginnings", partial(self._grown, name)) for name in plain}
+        grown = {
+            name: self.table.remember(name, "beginnings", partial(self._code_hierarchy, name))
+            for name in plain
+        }
         return {name: found[0] for name, found in grown.items() if found[0] is not None}
 
-    def _grown(self, name: str) -> list[Hierarchy | None]:
+    def _code_hierarchy(self, name: str) -> list[Hierarchy | None]:
         return [from_codes(present_values(self.table.schema[name], self.table.frame[name]))]
 
     @cached_property
@@ -75,10 +78,10 @@ class Canvas:
     def needs_only_k(self) -> bool:
         """Whether any group of k records may stand."""
         whose = self.table.schema.only_role(Role.PERSON)
-        by_size = all(each.persons_alike is not None for each in self.guarantee.requirements)
+        by_size = all(each.required_class_size is not None for each in self.guarantee.requirements)
         return by_size and whose is None and not self.guarantee.parts
 
-    def shown(self, groups: Groups) -> Table:
+    def show_groups(self, groups: RecordGroups) -> Table:
         """The table in which each key shows what the record's group spans."""
         self.run.check()
         return with_ranges(
@@ -91,10 +94,10 @@ class Canvas:
             exact_ends=self.exact_ends,
         )
 
-    def failing(self, groups: Groups) -> Flags:
+    def failing(self, groups: RecordGroups) -> Flags:
         """Which groups would not meet the guarantee."""
-        if not self._told_by_groups:
-            records = self.guarantee.failing(self.shown(groups), self.run)
+        if not self._follows_from_groups:
+            records = self.guarantee.failing(self.show_groups(groups), self.run)
             return groups.totals(records) > 0
         classes = Classes.known(
             self.table,
@@ -111,13 +114,13 @@ class Canvas:
         return self.guarantee.evidence(self.table, self.run)
 
     @cached_property
-    def _told_by_groups(self) -> bool:
+    def _follows_from_groups(self) -> bool:
         """Whether the records of a group alone say if it fails: they are alike to nobody else."""
         keys = set(self.guarantee.keys)
         measures = self.guarantee.class_measures
         return measures is not None and all(set(each.keys(self._evidence)) <= keys for each in measures)
 
-    def release(self, groups: Groups, notes: tuple[str, ...] = ()) -> Release:
+    def release(self, groups: RecordGroups, notes: tuple[str, ...] = ()) -> Release:
         """Show what the groups span, and say how many cells no longer say anything."""
         missing = [self.table.missing(name) for name in self.table.chosen]
         mixed = sum(
@@ -129,7 +132,7 @@ class Canvas:
         if mixed:
             notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
         figures = {"groups": len(groups.sizes), "cells_covered": mixed}
-        return Release.record_by_record(self.shown(groups), notes=notes, figures=figures)
+        return Release.record_by_record(self.show_groups(groups), notes=notes, figures=figures)
 
 
 def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
@@ -159,7 +162,7 @@ class LocalRecoding(EnforcingMethod):
         advanced=True,
     )
 
-    def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
+    def group(self, canvas: Canvas) -> tuple[RecordGroups, tuple[str, ...]]:
         """Put the records into groups that meet the guarantee; and what there is to say of it."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
@@ -171,9 +174,9 @@ class LocalRecoding(EnforcingMethod):
         """Group the records, and show what the groups span."""
         canvas = Canvas(table, guarantee, run, self.exact_ends)
         groups, notes = self.group(canvas)
-        return self.released(canvas, groups, notes)
+        return self.make_release(canvas, groups, notes)
 
-    def released(self, canvas: Canvas, groups: Groups, notes: tuple[str, ...]) -> Release:
+    def make_release(self, canvas: Canvas, groups: RecordGroups, notes: tuple[str, ...]) -> Release:
         """Make the release: every key shows what its group spans, and other tables can be shown so too."""
         return learning(canvas.release(groups, notes), canvas.table.chosen)
 
@@ -194,7 +197,7 @@ def natural_places(categories: pl.Series) -> Ints | None:
     return places
 
 
-def joined_until_met(groups: Groups, canvas: Canvas) -> Groups:
+def join_failing_groups(groups: RecordGroups, canvas: Canvas) -> RecordGroups:
     """Join groups that fail with their neighbours until none fails.
 
     A group grows by its own size, from the fourth time on by twice as much each time. The union of classes
@@ -203,12 +206,12 @@ def joined_until_met(groups: Groups, canvas: Canvas) -> Groups:
     """
     starts, rounds = groups.starts, 0
     while len(starts) > 2:  # noqa: PLR2004  — a group and the end of it
-        fails = canvas.failing(Groups(groups.order, starts))
+        fails = canvas.failing(RecordGroups(groups.order, starts))
         if not fails.any():
             break
         times = 2 ** min(max(rounds - 2, 0), 20)
         starts, rounds = np.delete(starts, _needless(fails, starts, times)), rounds + 1
-    return Groups(groups.order, starts)
+    return RecordGroups(groups.order, starts)
 
 
 def _needless(fails: Flags, starts: Ints, times: int) -> Ints:

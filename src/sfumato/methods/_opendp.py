@@ -20,10 +20,10 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 BLOCK = 1 << 14
 
 #: How much of ε or ρ may be lost to the rounding of floats.
-_ROUNDING = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 
 #: Most steps of the grid that noise may have to hide: beyond, whole numbers end.
-_MOST = 1 << 60
+_MAX_GRID_STEPS = 1 << 60
 
 Tick = Callable[[int, int], None]
 
@@ -44,7 +44,7 @@ def laplace(counts: Ints, *, sensitivity: int, epsilon: float, tick: Tick | None
     _require_fitting(sensitivity)
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     measurement = dp.m.make_laplace(*space, scale=sensitivity / epsilon)
-    assert measurement.map(sensitivity) <= epsilon * (1 + _ROUNDING)
+    assert measurement.map(sensitivity) <= epsilon * (1 + _FLOAT_TOLERANCE)
     return _in_blocks(measurement, counts, tick)
 
 
@@ -54,12 +54,12 @@ def gaussian(counts: Ints, *, sensitivity: float, rho: float, tick: Tick | None 
     _require_fitting(sensitivity)
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     measurement = dp.m.make_gaussian(*space, scale=sensitivity / math.sqrt(2 * rho))
-    assert measurement.map(float(sensitivity)) <= rho * (1 + _ROUNDING)
+    assert measurement.map(float(sensitivity)) <= rho * (1 + _FLOAT_TOLERANCE)
     return _in_blocks(measurement, counts, tick)
 
 
 def _require_fitting(sensitivity: float) -> None:
-    if sensitivity > _MOST:
+    if sensitivity > _MAX_GRID_STEPS:
         raise RefusedError(
             "differential privacy must be of ranges that whole numbers can tell apart, got: too wide a range",
             hint="declare narrower bounds, or fewer records of a person",
@@ -72,11 +72,11 @@ def highest(scores: Floats, *, sensitivity: float, rho: float) -> int:
     space = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.linf_distance(T="f64")
     scale = sensitivity / math.sqrt(2 * rho)
     measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
-    assert measurement.map(float(sensitivity)) <= rho * (1 + _ROUNDING)
+    assert measurement.map(float(sensitivity)) <= rho * (1 + _FLOAT_TOLERANCE)
     return int(measurement(scores.tolist()))
 
 
-def responded(codes: Ints, n_categories: int, *, epsilon: float, tick: Tick | None = None) -> Ints:
+def randomised_response(codes: Ints, n_categories: int, *, epsilon: float, tick: Tick | None = None) -> Ints:
     r"""Codes by randomised response: kept, or with the chance :math:`K/(e^\varepsilon + K - 1)` any of K."""
     if n_categories < 2:  # noqa: PLR2004  — of one category there is nothing to hide
         return codes

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 import polars as pl
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Neighbours, Spending
+from sfumato.core.budget import NO_GUARANTEE, Neighbours, PrivacyBudget, Spending
 from sfumato.core.method import Method, Randomness, Takes
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Byproducts, Release
@@ -27,7 +27,7 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 _STEPS, _MOST_STEPS = 1e6, 1 << 40
 
 #: How much of a step may be lost to the rounding of floats.
-_SLACK = 1e-6
+_GRID_TOLERANCE = 1e-6
 
 #: Beyond here no whole number is written.
 _FURTHEST = 2.0**62
@@ -81,17 +81,19 @@ class PrivateMethod(Method):
                 "nothing bounds what one record adds"
             )
         reason = self.refuses_generalised(table) or super().refuses(table)
-        return reason or self._undeclared(table) or self._too_many(table)
+        return reason or self._why_undeclared(table) or self._too_many(table)
 
-    def _undeclared(self, table: Table) -> str | None:
+    def _why_undeclared(self, table: Table) -> str | None:
         columns = [table.schema[name] for name in table.chosen] if self.domain == "declared" else []
-        open_ended = [each.name for each in columns if each.kind is Kind.CONTINUOUS and not _bounded(each)]
+        open_ended = [each.name for each in columns if each.kind is Kind.CONTINUOUS and not _has_bounds(each)]
         if open_ended:
             return (
                 f"{self.name} must know the least and greatest value possible, got: no finite `lower` "
                 f"and `upper` in the schema for {quoted(open_ended)} (`domain` data takes them from the data)"
             )
-        unlisted = [each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _listed(each)]
+        unlisted = [
+            each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _has_categories(each)
+        ]
         if unlisted:
             return (
                 f"{self.name} must know the categories that are possible, got: no `order`, `labels` or "
@@ -114,7 +116,7 @@ class PrivateMethod(Method):
             return "record" if self.records == 1 else f"group of at most {self.records} records"
         return "person" if self.records == 1 else f"person with at most {self.records} records"
 
-    def spent(
+    def with_budget(
         self, release: Release, table: Table, steps: Sequence[Spending], *, delta: float = 0.0, void: str = ""
     ) -> Release:
         """The release with what was spent for it, what that means, and what it is not about."""
@@ -122,12 +124,12 @@ class PrivateMethod(Method):
         if self.domain == "data":
             void = void or "bounds and categories were taken from the data"
         steps = [replace(each, unit=unit, kept=not void) for each in steps]
-        budget = Budget(tuple(steps))
+        budget = PrivacyBudget(tuple(steps))
         total = budget.total(delta or 1e-6)
-        said = f"ε = {total.epsilon:.4g}" + (f", δ = {total.delta:.2g}" if total.delta else "")
+        epsilon_text = f"ε = {total.epsilon:.4g}" + (f", δ = {total.delta:.2g}" if total.delta else "")
         meant = (
-            f"{said} for each {unit}: by the columns of this step no test of whether someone is in the data "
-            f"gains more than {total.advantage:.3f} (right less wrong alarms)"
+            f"{epsilon_text} for each {unit}: by its columns no test of whether someone is in the "
+            f"data gains more than {total.advantage:.3f} (right less wrong alarms)"
         )
         notes = [meant, f"{void}: {NO_GUARANTEE}"] if void else [meant]
         figures = {"epsilon": total.epsilon, "advantage_at_most": total.advantage}
@@ -163,9 +165,9 @@ class LocalMethod(PrivateMethod):
             [name for name in table.chosen if table.missing(name).any()] if self.missing == "shown" else []
         )
         beside = others(table)
-        said = [f"shown as it is, and not covered by ε: which values are missing in {quoted(holes)}"]
-        said += [f"as they were, and not covered by ε: {quoted(beside)}"]
-        return tuple(each for each, names in zip(said, (holes, beside), strict=True) if names)
+        notes = [f"shown as it is, and not covered by ε: which values are missing in {quoted(holes)}"]
+        notes += [f"as they were, and not covered by ε: {quoted(beside)}"]
+        return tuple(each for each, names in zip(notes, (holes, beside), strict=True) if names)
 
     def kept_missing(self, table: Table, name: str) -> Flags:
         """Where a value is missing afterwards too."""
@@ -195,7 +197,7 @@ def spending(mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, rh
 # Numbers -----------------------------------------------------------------------------------------------
 
 
-def _bounded(column: Column) -> bool:
+def _has_bounds(column: Column) -> bool:
     ends = (column.lower, column.upper)
     return all(end is not None and math.isfinite(end) for end in ends)
 
@@ -236,7 +238,7 @@ class Grid:
         if not math.isfinite(width):
             raise DataError(f"`{name}` must have bounds whose distance is a number, got: too far apart")
         step = _whole_step(width) if whole else _decimal_step(width)
-        size = math.floor(width / step + _SLACK) if step > 0 and width > 0 else 0
+        size = math.floor(width / step + _GRID_TOLERANCE) if step > 0 and width > 0 else 0
         return cls(float(lower), step, size, whole, domain == "declared")
 
     def places(self, values: Floats) -> Ints:
@@ -294,25 +296,25 @@ def grids_of(table: Table, domain: str) -> Mapping[str, Grid]:
 # Categories --------------------------------------------------------------------------------------------
 
 
-def _listed(column: Column) -> bool:
+def _has_categories(column: Column) -> bool:
     return bool(column.order or column.labels or column.hierarchy)
 
 
 def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
     """The categories of a column that are possible, by its schema or, if asked, by the data."""
     column, own = table.schema[name], table.categories(name)
-    said = list(column.order) or [value for value, _ in column.labels]
-    if column.hierarchy and not said:
+    categories = list(column.order) or [value for value, _ in column.labels]
+    if column.hierarchy and not categories:
         hierarchy = run.resource(column.hierarchy)  # type: ignore[arg-type]
         if not isinstance(hierarchy, Hierarchy):
             raise DataError(f"`{column.hierarchy}` must be a hierarchy of `{name}`, got: something else")
-        said = hierarchy.levels.to_series(0).to_list()
-    if not said:
+        categories = hierarchy.levels.to_series(0).to_list()
+    if not categories:
         assert domain == "data"
         return own
     if own.dtype == pl.Boolean:
         return pl.Series(name, [False, True])
-    texts = canonical_text(pl.Series(name, said, strict=False)).unique(maintain_order=True)
+    texts = canonical_text(pl.Series(name, categories, strict=False)).unique(maintain_order=True)
     gone = {str(code) for code in column.missing_codes}
     declared = parse_exact(texts.filter(~texts.is_in(gone)), own.dtype)
     strange = own.len() - own.is_in(declared.implode()).sum() + declared.null_count()

@@ -17,7 +17,7 @@ from sfumato.core.budget import Spending
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
-from sfumato.methods._count_model import Columns, CountModel, Measured, cells, cliques_of, that_fit
+from sfumato.methods._count_model import Columns, CountModel, NoisyCounts, cells, cliques_of, that_fit
 from sfumato.methods._private import spending
 
 #: What of a round, and of a tree, goes to the choice of a table; its counts get the rest.
@@ -45,17 +45,17 @@ class PrivateCounts:
     spent: dict[str, float] = field(default_factory=dict)
     _scores: dict[Columns, float] = field(default_factory=dict, repr=False)
 
-    def measured(self, tables: Sequence[Columns], *, rho: float) -> list[Measured]:
+    def measure_tables(self, tables: Sequence[Columns], *, rho: float) -> list[NoisyCounts]:
         """The noisy counts of tables, which spend the same each: a person changes one by c at most (L2)."""
         share = rho / len(tables)
-        exact = [self._counted(columns) for columns in tables]
+        exact = [self._count_columns(columns) for columns in tables]
         cells_of_all = np.concatenate([each.ravel() for each in exact])
         noisy = _opendp.gaussian(cells_of_all, sensitivity=self.records, rho=share, tick=self.tick)
         self._spend("discrete Gaussian noise on counts of columns", rho)
         deviation = self.records / math.sqrt(2 * share)
         parts = np.split(noisy.astype(np.float64), np.cumsum([each.size for each in exact])[:-1])
         return [
-            Measured(columns, part.reshape(each.shape), deviation)
+            NoisyCounts(columns, part.reshape(each.shape), deviation)
             for columns, part, each in zip(tables, parts, exact, strict=True)
         ]
 
@@ -69,7 +69,7 @@ class PrivateCounts:
         """
         self._scores = {
             columns: len(columns)
-            * (float(np.abs(self._counted(columns) - np.rint(each)).sum()) - round(penalty * each.size))
+            * (float(np.abs(self._count_columns(columns) - np.rint(each)).sum()) - round(penalty * each.size))
             for columns, each in expected
         }
 
@@ -81,12 +81,12 @@ class PrivateCounts:
         self._spend("exponential mechanism for what is counted", rho)
         return among[found]
 
-    def merged(self, places: Sequence[Ints]) -> PrivateCounts:
+    def merge_categories(self, places: Sequence[Ints]) -> PrivateCounts:
         """The same, with categories that are taken as one."""
         codes = [own[each] for own, each in zip(places, self.codes, strict=True)]
         return replace(self, codes=codes, sizes=[int(own.max()) + 1 for own in places])
 
-    def _counted(self, columns: Columns) -> Ints:
+    def _count_columns(self, columns: Columns) -> Ints:
         shape = [self.sizes[each] for each in columns]
         places = np.zeros(len(self.codes[0]), dtype=np.int64)
         for each in columns:
@@ -103,7 +103,7 @@ class PrivateCounts:
 
 def by_tree(
     counts: PrivateCounts,
-    singles: Sequence[Measured],
+    singles: Sequence[NoisyCounts],
     total: float,
     rho: float,
     run: Run,
@@ -124,15 +124,15 @@ def by_tree(
         pair = counts.furthest(free, rho=_CHOOSING * rho / (columns - 1))
         chosen.append(pair)
         part[part == part[pair[1]]] = part[pair[0]]
-    known = counts.measured(chosen, rho=(1 - _CHOOSING) * rho) if chosen else []
+    known = counts.measure_tables(chosen, rho=(1 - _CHOOSING) * rho) if chosen else []
     model.zeros = that_fit(zeros, counts.sizes, chosen, most_cells)
     model.fit([*singles, *known], STEPS, run.check)
     return model
 
 
-def adaptively(
+def fit_adaptively(
     counts: PrivateCounts,
-    singles: Sequence[Measured],
+    singles: Sequence[NoisyCounts],
     total: float,
     rho: float,
     run: Run,
@@ -160,9 +160,9 @@ def adaptively(
         penalty = math.sqrt(2 / math.pi) * counts.records / math.sqrt(2 * (1 - _CHOOSING) * each)
         counts.look(((columns, total * model.marginal(columns)) for columns in allowed), penalty=penalty)
         columns = counts.furthest(allowed, rho=_CHOOSING * each)
-        (found,) = counts.measured([columns], rho=(1 - _CHOOSING) * each)
+        (found,) = counts.measure_tables([columns], rho=(1 - _CHOOSING) * each)
         before = model.marginal(columns)
-        known[columns] = known[columns].joined(found) if columns in known else found
+        known[columns] = known[columns].pool(found) if columns in known else found
         model.fit(list(known.values()), _STEPS_BETWEEN, run.check)
         left -= each
         moved = total * float(np.abs(model.marginal(columns) - before).sum())

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import put_back
+from sfumato.core.method import set_protected_values
 from sfumato.data.checks import without_missing
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
@@ -21,7 +21,7 @@ from sfumato.data.pseudonyms import keyed_numbers
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, counted
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Flags, Floats, Words
 
 #: The key of categories, which are no secret: that of the person is put to them.
@@ -41,7 +41,7 @@ MATRIX = Schema(
 MOST_CATEGORIES, MOST_CHANCES = 2_000, 50_000_000
 
 #: What the chances of a row may miss 1 by, as they were written with few digits.
-_SLACK = 1e-6
+_SUM_TOLERANCE = 1e-6
 
 #: A matrix whose condition is worse cannot be inverted in double precision.
 _WORST_CONDITION = 1e10
@@ -146,7 +146,7 @@ class Categories:
                 positions = pl.Series(np.arange(len(categories), dtype=np.int32))
                 numbers = own.replace_strict(categories, positions, default=-1).to_numpy()[codes]
             there = numbers[~missing] if missing.any() else numbers
-            table = table.with_values(name, put_back(table, name, there, categories=categories))
+            table = table.with_values(name, set_protected_values(table, name, there, categories=categories))
         return table
 
 
@@ -160,14 +160,14 @@ def _as_type_of(values: pl.Series, texts: pl.Series) -> pl.Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Allowed:
+class AllowedTransitions:
     """Which categories records may move to, by what else they say: all records of a ``part`` may the same."""
 
     parts: Codes | None  # [n] None: there is one part
     targets: Flags  # [parts, K]
 
     @classmethod
-    def of(cls, table: Table, categories: Categories) -> Allowed:
+    def of(cls, table: Table, categories: Categories) -> AllowedTransitions:
         """Ask the rules that speak of these columns, for each combination of what else they speak of."""
         own = set(categories.names)
         rules = [
@@ -187,7 +187,7 @@ class Allowed:
             )["context number"]
         else:
             contexts, found = pl.DataFrame({"": [0]}), pl.Series(np.zeros(len(table), dtype=np.uint32))
-        broken = np.column_stack(list(_broken(rules, contexts, categories, frame.schema)))
+        broken = np.column_stack(list(_rule_breaks(rules, contexts, categories, frame.schema)))
         targets, part = np.unique(~broken, axis=0, return_inverse=True)
         return cls(part.reshape(-1).astype(np.int32)[found.to_numpy()], targets)
 
@@ -210,7 +210,7 @@ class Allowed:
         return "; ".join(f"not {text}" for text in barred.sort())
 
 
-def _broken(
+def _rule_breaks(
     rules: Sequence[Rule], contexts: pl.DataFrame, categories: Categories, types: pl.Schema
 ) -> Iterator[Flags]:
     """For each category, in which contexts a record that has it breaks a rule."""
@@ -220,7 +220,7 @@ def _broken(
             for name, value in zip(categories.names, row, strict=True)
         ]
         frame = contexts.with_columns(has)
-        yield np.logical_or.reduce([rule.broken(frame).to_numpy() for rule in rules])
+        yield np.logical_or.reduce([rule.breaks(frame).to_numpy() for rule in rules])
 
 
 # With what chance --------------------------------------------------------------------------------------
@@ -235,12 +235,12 @@ def even(allowed: Flags, retain: float) -> Floats:
     return matrix
 
 
-def only(allowed: Flags, matrix: Floats) -> Floats:
+def restrict_transitions(allowed: Flags, matrix: Floats) -> Floats:
     """The matrix without what is not allowed: who would have gone there stays."""
-    kept = np.where(allowed, matrix, 0.0)
-    np.fill_diagonal(kept, 0.0)
-    np.fill_diagonal(kept, np.maximum(1.0 - kept.sum(axis=1), 0.0))
-    return kept
+    allowed_part = np.where(allowed, matrix, 0.0)
+    np.fill_diagonal(allowed_part, 0.0)
+    np.fill_diagonal(allowed_part, np.maximum(1.0 - allowed_part.sum(axis=1), 0.0))
+    return allowed_part
 
 
 def invariant(matrix: Floats, counts: Floats, allowed: Flags, least: float) -> Floats:
@@ -271,13 +271,13 @@ def invariant(matrix: Floats, counts: Floats, allowed: Flags, least: float) -> F
     )
     both = matrix @ back
     both[counts == 0] = 0.0  # nobody is there
-    both = only(allowed & allowed.T, both)
+    both = restrict_transitions(allowed & allowed.T, both)
     leaving = 1.0 - both.diagonal()
     shares = np.minimum(1.0, np.divide(1 - least, leaving, out=np.ones_like(leaving), where=leaving > 0))
-    return only(allowed & allowed.T, both * np.minimum.outer(shares, shares))
+    return restrict_transitions(allowed & allowed.T, both * np.minimum.outer(shares, shares))
 
 
-def moved(matrices: Floats, rows: Codes, rng: np.random.Generator) -> Codes:
+def draw_transitions(matrices: Floats, rows: Codes, rng: np.random.Generator) -> Codes:
     """Draw the next category of each record by the row of the matrices that it stands in."""
     n_categories = matrices.shape[1]
     moves = matrices.copy()
@@ -311,7 +311,9 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     chances = rows["probability"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     wrong = int((~((chances >= 0) & (chances <= 1))).sum())
     if wrong:
-        raise DataError(f"the probabilities of `{label}` must be from 0 to 1, got: {counted(wrong, 'other')}")
+        raise DataError(
+            f"the probabilities of `{label}` must be from 0 to 1, got: {count_noun(wrong, 'other')}"
+        )
     starts, ends = categories.places(rows["from"]), categories.places(rows["to"])
     there = np.zeros(len(categories), dtype=np.bool_)
     there[starts[starts >= 0]] = True
@@ -319,7 +321,7 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     if lost:
         raise DataError(
             f"the transitions of `{label}` must begin at every category of its records, got: "
-            f"{counted(lost, 'category')} without one"
+            f"{count_noun(lost, 'category')} without one"
         )
     unknown = int(((ends < 0) & (chances > 0)).sum())
     if unknown:
@@ -334,16 +336,16 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     matrix = np.bincount(places, weights=chances[used], minlength=len(categories) ** 2)
     matrix = matrix.reshape(len(categories), -1)
     sums = matrix.sum(axis=1)
-    off = int((np.abs(sums - 1)[there] > _SLACK).sum())
+    off = int((np.abs(sums - 1)[there] > _SUM_TOLERANCE).sum())
     if off:
         raise DataError(
-            f"the probabilities of a row of `{label}` must sum to 1, got: {counted(off, 'other row')}"
+            f"the probabilities of a row of `{label}` must sum to 1, got: {count_noun(off, 'other row')}"
         )
     matrix[~there] = np.eye(len(categories))[~there]
     return matrix / np.where(there, sums, 1.0)[:, None]
 
 
-def inverted(matrix: Floats, label: str) -> Floats:
+def invert_matrix(matrix: Floats, label: str) -> Floats:
     """The inverse of a matrix, if the released counts tell the original ones."""
     if np.linalg.cond(matrix) > _WORST_CONDITION:
         raise DataError(

@@ -7,9 +7,15 @@ from dataclasses import replace
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.buckets import Layout
+from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.table import Table
-from sfumato.methods._buckets import BucketMethod, dealt, mended, parted, within_buckets
+from sfumato.methods._buckets import (
+    BucketMethod,
+    deal_records,
+    merge_failing_buckets,
+    split_into_tables,
+    within_buckets,
+)
 
 
 class Anatomy(BucketMethod):
@@ -84,10 +90,10 @@ class Anatomy(BucketMethod):
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
         """Deal the records out, and show keys and values by bucket."""
         rng = run.rng("deal")
-        buckets = dealt(table, names, self.l, rng)
+        buckets = deal_records(table, names, self.l, rng)
         if len(names) > 1:
-            buckets = mended(buckets, self.failing(table, run), rng)
-        release = parted(table, buckets, {"qit": (), "st": names}, run, counts=self.counts)
+            buckets = merge_failing_buckets(buckets, self.failing(table, run), rng)
+        release = split_into_tables(table, buckets, {"qit": (), "st": names}, run, counts=self.counts)
         if not self.permute:
             return release
         first, moved = release.first, {}
@@ -95,5 +101,5 @@ class Anatomy(BucketMethod):
             moved[name] = within_buckets(buckets, run.rng("permute", name))
             first = first.with_values(name, first.take(moved[name]).frame[name])
         apart = (*release.bucketed_columns, *((name,) for name in table.chosen))
-        layout = replace(release.layout or Layout(), bucketed_columns=apart, moved=moved)
+        layout = replace(release.layout or ReleaseLayout(), bucketed_columns=apart, moved=moved)
         return replace(release, tables={**release.tables, "qit": first}, layout=layout)

@@ -13,11 +13,11 @@ from sfumato.core.params import Requirements, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
-from sfumato.data.generalised.ranges import Groups
+from sfumato.data.generalised.ranges import RecordGroups
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError, quoted
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.methods._buckets import BucketMethod, dealt, mended, parted
+from sfumato.methods._buckets import BucketMethod, deal_records, merge_failing_buckets, split_into_tables
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods.mondrian import Mondrian
 
@@ -92,7 +92,7 @@ class Angelisation(BucketMethod):
         if reason is not None:
             return reason
         try:
-            asked = self._asked(()).requirements
+            asked = self._guarantee_of(()).requirements
         except SfumatoError as error:
             return error.message
         others = [each.measure.name for each in asked if not _of_values(each.measure)]
@@ -100,22 +100,24 @@ class Angelisation(BucketMethod):
             return f"`also` of {self.name} must ask for models of sensitive values, got: {quoted(others)}"
         return None
 
-    def _asked(self, keys: Sequence[str], k: int = 1) -> Guarantee:
+    def _guarantee_of(self, keys: Sequence[str], k: int = 1) -> Guarantee:
         return Guarantee.of(keys, k=k, also=self.also, missing="category")
 
     def guarantee(self, keys: Sequence[str]) -> Guarantee:
         """What must hold of the batches, and of the keys."""
-        asked = self._asked(keys, self.k)
-        mine = super().guarantee(keys)
-        return replace(mine, requirements=(*mine.requirements, *asked.requirements))
+        asked = self._guarantee_of(keys, self.k)
+        own_guarantee = super().guarantee(keys)
+        return replace(own_guarantee, requirements=(*own_guarantee.requirements, *asked.requirements))
 
     def failing(self, table: Table, run: Run) -> Callable[..., Flags]:
         """Tell which batches may not stand, by their values and by what is asked for besides."""
-        too_frequent, asked = super().failing(table, run), self._asked(table.chosen)
+        too_frequent, asked = super().failing(table, run), self._guarantee_of(table.chosen)
         evidence = asked.evidence(table, run)
 
         def fails(order: Ints, parts: Ints) -> Flags:
-            groups = Groups(order, np.append(parts[:, 0], len(table)))  # batches: all records are in one
+            groups = RecordGroups(
+                order, np.append(parts[:, 0], len(table))
+            )  # batches: all records are in one
             firsts = order[parts[:, 0]]
             classes = Classes.known(
                 table, table.chosen, groups.of_record, groups.sizes, examples=firsts, counts={}
@@ -127,12 +129,14 @@ class Angelisation(BucketMethod):
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
         """Deal the records out to batches, and cut them into buckets."""
         rng = run.rng("deal")
-        batches = dealt(table, names, self.l, rng)
+        batches = deal_records(table, names, self.l, rng)
         if len(names) > 1 or self.also:
-            batches = mended(batches, self.failing(table, run), rng)
+            batches = merge_failing_buckets(batches, self.failing(table, run), rng)
         exact = [name for name in table.chosen if not table.is_generalised(name)]
         coarse = Mondrian(k=self.k).apply(table.aimed_at(exact), run) if exact else Release.unchanged(table)
-        release = parted(coarse.first.aimed_at(()), batches, {"gt": (), "bt": names}, run, counts=self.counts)
+        release = split_into_tables(
+            coarse.first.aimed_at(()), batches, {"gt": (), "bt": names}, run, counts=self.counts
+        )
         return release.with_notes(*coarse.notes, figures=coarse.figures)
 
 

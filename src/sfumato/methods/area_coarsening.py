@@ -15,7 +15,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError, counted
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.methods._resources import columns_of
 from sfumato.methods.recoding import hierarchies_of
@@ -133,7 +133,7 @@ class AreaCoarsening(Method):
             n_coarser += int(
                 (leaves >= 0).sum() if levels is None else (levels[leaves[leaves >= 0]] > 0).sum()
             )
-            protected = _shown(protected, name, tree, leaves, levels)
+            protected = _show_areas(protected, name, tree, leaves, levels)
         return Release.record_by_record(protected, notes=notes, figures={"values_coarser": n_coarser})
 
     def _people(
@@ -146,12 +146,14 @@ class AreaCoarsening(Method):
                 float
             )
         if known is None:
-            lived = np.unique(leaves[there] * np.int64(len(table)) + _numbered(persons_of(table))[there])
+            lived = np.unique(
+                leaves[there] * np.int64(len(table)) + _person_numbers(persons_of(table))[there]
+            )
             return np.bincount(lived // max(len(table), 1), minlength=tree.n_leaves).astype(np.float64)
         people = known[_POPULATION].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         wrong = int((~((people >= 0) & np.isfinite(people))).sum())
         if wrong:
-            raise DataError(f"the numbers of people must be from 0 up, got: {counted(wrong, 'other')}")
+            raise DataError(f"the numbers of people must be from 0 up, got: {count_noun(wrong, 'other')}")
         places = match_leaves(known[name].alias(name), tree.levels[:, 0])
         listed = np.zeros(tree.n_leaves, dtype=np.bool_)
         listed[places[places >= 0]] = True
@@ -159,14 +161,14 @@ class AreaCoarsening(Method):
         if unlisted:
             raise DataError(
                 f"`population` of {self.name} must list every area of `{name}` that a record has, got: "
-                f"{counted(unlisted, 'area')} without a number of people"
+                f"{count_noun(unlisted, 'area')} without a number of people"
             )
         return np.bincount(places[places >= 0], weights=people[places >= 0], minlength=tree.n_leaves).astype(
             float
         )
 
 
-def _numbered(persons: Ints) -> Ints:
+def _person_numbers(persons: Ints) -> Ints:
     return np.unique(persons, return_inverse=True)[1].astype(np.int64)
 
 
@@ -199,7 +201,7 @@ def _levels(tree: Hierarchy, leaves: Codes, people: Floats, threshold: int) -> I
     return levels
 
 
-def _shown(table: Table, name: str, tree: Hierarchy, leaves: Codes, levels: Ints | None) -> Table:
+def _show_areas(table: Table, name: str, tree: Hierarchy, leaves: Codes, levels: Ints | None) -> Table:
     """The table with the areas of a column at their levels; None: not at all."""
     if levels is None:
         return to_wildcard(table, name, leaves >= 0)

@@ -10,11 +10,11 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.release import MAIN, Release
 from sfumato.core.run import Run
-from sfumato.data.buckets import Layout
-from sfumato.data.generalised.ranges import Groups
+from sfumato.data.buckets import ReleaseLayout
+from sfumato.data.generalised.ranges import RecordGroups
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.methods._buckets import BucketMethod, parted, within_buckets
+from sfumato.methods._buckets import BucketMethod, split_into_tables, within_buckets
 from sfumato.methods.mondrian import coded_keys
 
 
@@ -77,21 +77,21 @@ class Bucketisation(BucketMethod):
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
         """Cut near records into buckets, and shuffle the values in each."""
         buckets = near_buckets(table, self.l, self.failing(table, run), run, self.title)
-        release = parted(table, buckets, {MAIN: ()}, run)
+        release = split_into_tables(table, buckets, {MAIN: ()}, run)
         order = within_buckets(buckets, run.rng("shuffle"))
         shuffled = table.select(names).take(order)
         made = release.first
         for name in names:
             made = made.with_values(name, shuffled.frame[name])
         layout = replace(
-            release.layout or Layout(), bucketed_columns=(names,), moved=dict.fromkeys(names, order)
+            release.layout or ReleaseLayout(), bucketed_columns=(names,), moved=dict.fromkeys(names, order)
         )
         return replace(release, tables={MAIN: made}, layout=layout)
 
 
 def near_buckets(table: Table, least: int, fails: Callable[..., Flags], run: Run, title: str) -> Ints:
     """Cut the records into buckets that may stand, by the keys that they span most of."""
-    judged, ticker = _Judged(fails, len(table)), run.ticker(title)
+    judged, ticker = _PartJudge(fails, len(table)), run.ticker(title)
 
     def tick(done: int, total: int) -> None:
         judged.next_round()
@@ -99,10 +99,10 @@ def near_buckets(table: Table, least: int, fails: Callable[..., Flags], run: Run
             ticker(done, total)
 
     order, starts, _ = kernels.mondrian.partition(coded_keys(table, {}), least, failing=judged, tick=tick)
-    return Groups(order, starts).of_record
+    return RecordGroups(order, starts).of_record
 
 
-class _Judged:
+class _PartJudge:
     """Judges parts of records once each, as a part tells by itself whether it may stand."""
 
     def __init__(self, fails: Callable[..., Flags], n: int) -> None:

@@ -12,7 +12,7 @@ from sfumato import kernels
 from sfumato.core.params import Columns, param
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
-from sfumato.data.generalised.ranges import Groups
+from sfumato.data.generalised.ranges import RecordGroups
 from sfumato.data.points import points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -20,11 +20,11 @@ from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import notes_on_centres, show_centres
 from sfumato.methods._enforcing import Guarantee
-from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, join_failing_groups
 from sfumato.methods.sorted_generalisation import order_from_zero
 
 #: What rounding may add to a distance.
-_SLACK = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 #: A sequence of multiples of this, modulo 1, is as even as can be wherever it ends.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -82,7 +82,7 @@ class CloseRecoding(LocalRecoding):
         """Cluster the records so that each represents the order, from ``ranks`` or what they are made of."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
-    def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
+    def group(self, canvas: Canvas) -> tuple[RecordGroups, tuple[str, ...]]:
         """Take one of each part of the order of the sensitive values, and join what fails."""
         table = canvas.table
         name, n = self.governing(table), len(table)
@@ -91,15 +91,15 @@ class CloseRecoding(LocalRecoding):
         values = np.zeros(n) if name is None else table.numbers(name)
         order = np.lexsort((ranks * _GOLDEN % 1.0, np.where(np.isnan(values), np.inf, values)))
         k = min(self.k, n) if self.t is None else size_for(n, self.k, self.t)
-        groups = joined_until_met(Groups.of(self.clusters(canvas, order, ranks, k)), canvas)
+        groups = join_failing_groups(RecordGroups.of(self.clusters(canvas, order, ranks, k)), canvas)
         return groups, () if name else ("no column is sensitive: the groups are k alike, and no more",)
 
-    def asked(self, table: Table) -> Guarantee:
+    def guarantee_for(self, table: Table) -> Guarantee:
         """What is asked for: k and what else, and to be close in the sensitive column."""
-        guarantee, name = super().asked(table), self.governing(table)
+        guarantee, name = super().guarantee_for(table), self.governing(table)
         if name is None:
             return guarantee
-        level = closest_of(len(table), self.k) * (1 + _SLACK) if self.t is None else self.t
+        level = closest_of(len(table), self.k) * (1 + _FLOAT_TOLERANCE) if self.t is None else self.t
         close = Requirement.parse(f"t-closeness(distance=ordered, missing={self.missing}) <= {level!r}")
         measure: Any = close.measure
         close = replace(close, measure=replace(measure, sensitive=(name,)))
@@ -274,10 +274,10 @@ class TClosenessFirst(CloseRecoding):
         )
         return found
 
-    def released(self, canvas: Canvas, groups: Groups, notes: tuple[str, ...]) -> Release:
+    def make_release(self, canvas: Canvas, groups: RecordGroups, notes: tuple[str, ...]) -> Release:
         """Show ranges, or centres."""
         if self.show == "range":
-            return super().released(canvas, groups, notes)
+            return super().make_release(canvas, groups, notes)
         table = shown = canvas.table
         for name in table.chosen:
             canvas.run.check()

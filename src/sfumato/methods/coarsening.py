@@ -12,8 +12,8 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import DType
-from sfumato.data.generalised.ranges import Groups, is_categorical, measured, with_ranges
-from sfumato.data.generalised.round_ends import widened
+from sfumato.data.generalised.ranges import RecordGroups, is_categorical, numbers_and_type, with_ranges
+from sfumato.data.generalised.round_ends import round_outwards
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -113,22 +113,22 @@ class NaiveCoarsening(Method):
         for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             given = None if self.resolution is None else self.resolution[name]
             parts = round(100 / self.share) if given is None else given
-            protected = _coarsened(protected, name, parts)
+            protected = _coarsen_column(protected, name, parts)
         return Release.record_by_record(protected)
 
 
-def _coarsened(table: Table, name: str, parts: int) -> Table:
+def _coarsen_column(table: Table, name: str, parts: int) -> Table:
     missing = table.missing(name)
-    numbers = None if is_categorical(table, name) else measured(table, name)
+    numbers = None if is_categorical(table, name) else numbers_and_type(table, name)
     if numbers is not None:
         values, dtype = numbers
         if missing.all():
             return table.with_values(name, intervals(values, values, missing=missing).cast(_struct(dtype)))
         return table.with_values(name, _in_intervals(table.schema[name], numbers, missing, parts))
     if missing.all():
-        return with_ranges(table, [name], Groups.of(np.zeros(len(table), dtype=np.int64)))
+        return with_ranges(table, [name], RecordGroups.of(np.zeros(len(table), dtype=np.int64)))
     places = _places(table, name, parts)
-    return with_ranges(table, [name], Groups.of(np.where(missing, -1, places)))
+    return with_ranges(table, [name], RecordGroups.of(np.where(missing, -1, places)))
 
 
 def _struct(dtype: DType) -> pl.Struct:
@@ -141,7 +141,9 @@ def _in_intervals(column: Column, numbers: tuple[Numbers, DType], missing: Flags
     whole = values.dtype.kind == "i" or (column.integer and _are_whole(values))
     known = values[~missing]
     low, high = known.min(), known.max()
-    (outer_low,), (outer_high,) = widened(known.min(keepdims=True), known.max(keepdims=True), known, dtype)
+    (outer_low,), (outer_high,) = round_outwards(
+        known.min(keepdims=True), known.max(keepdims=True), known, dtype
+    )
     if column.lower is not None and np.isfinite(column.lower):
         outer_low = min(low, np.ceil(column.lower) if whole else column.lower)
     if column.upper is not None and np.isfinite(column.upper):

@@ -23,7 +23,7 @@ from sfumato.errors import DataError, ParameterError
 from sfumato.kernels.arrays import Flags, Floats, Values
 
 #: What a share of records or weights may miss a whole number by: 0.1 · 30 is not quite 3.
-_SLACK = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 #: A group may be larger by so much that its threshold is a round number.
 _MORE = 1.1
 
@@ -164,7 +164,7 @@ class TopBottomCoding(ColumnMethod):
                 only = f"must be given only if the {side} is coded, got: side `{self.side}`"
                 yield f"`{side}` of {self.name} {only}"
         for name in table.chosen:
-            kind, given = table.schema[name].kind, [self._given(side, name) for side in _SIDES]
+            kind, given = table.schema[name].kind, [self._parameter_value(side, name) for side in _SIDES]
             if kind is Kind.ORDINAL and self.replace == "mean":
                 yield f"{self.name} must replace the ordinal `{name}` by threshold or median, got: mean"
             if kind is not Kind.CONTINUOUS and given != [None, None] and not _has_numbers(table, name):
@@ -173,7 +173,7 @@ class TopBottomCoding(ColumnMethod):
                 both = f"`{given[1]}` and `{given[0]}` for `{name}`"
                 yield f"`bottom` of {self.name} must be below `top`, got: {both}"
 
-    def _given(self, side: str, name: str) -> Any:
+    def _parameter_value(self, side: str, name: str) -> Any:
         values: PerColumn[float] | None = getattr(self, side)
         return None if values is None else values[name]
 
@@ -181,7 +181,7 @@ class TopBottomCoding(ColumnMethod):
         """Search shares, unless every side of every column is coded by value."""
         coded = [side for side in _SIDES if self.side in {"both", side}]
         if table.chosen and all(
-            self._given(side, name) is not None for side in coded for name in table.chosen
+            self._parameter_value(side, name) is not None for side in coded for name in table.chosen
         ):
             raise ParameterError(
                 f"`share` of {self.name} must be in use to be searched, got: values for all columns",
@@ -197,12 +197,12 @@ class TopBottomCoding(ColumnMethod):
         }
         top, bottom = ends["top"], ends["bottom"]
         if top is not None and bottom is not None and top.threshold <= -bottom.threshold:
-            return self._all_alike(column)
+            return self._one_value_for_all(column)
         coded = column.values.copy()
         for end in (top, bottom):
             if end is not None:
                 group = end.sign * column.values >= end.threshold
-                coded[group] = end.sign * self._shown(end, column, group)
+                coded[group] = end.sign * self._code_of_group(end, column, group)
         return coded
 
     def _end(self, column: ColumnView, side: str) -> _End | None:
@@ -210,22 +210,22 @@ class TopBottomCoding(ColumnMethod):
         sign = 1 if side == "top" else -1
         values = sign * column.values
         least = min(self.count, len(values))
-        given = _as_code(column, self._given(side, column.column.name), side)
+        given = _as_code(column, self._parameter_value(side, column.column.name), side)
         if given is not None:
             there = int(np.count_nonzero(values >= sign * given))
             if not there or there >= least:
                 return _End(sign, sign * given) if there else None
         share = 0.0 if given is not None else self.share / 100
-        threshold = _reached(values, column.weights, share, least)
+        threshold = _threshold_of_share(values, column.weights, share, least)
         if threshold is None or self.replace != "threshold" or column.categories is not None:
             return None if threshold is None else _End(sign, threshold)
-        beyond = _beyond(values, column.weights, threshold, share, least)
+        beyond = _group_limit(values, column.weights, threshold, share, least)
         if beyond is None:
             return _End(sign, threshold)
         rounded = roundest(sign * threshold, sign * beyond, column.values, _dtype(column))
         return _End(sign, sign * rounded)
 
-    def _shown(self, end: _End, column: ColumnView, group: Flags) -> Any:
+    def _code_of_group(self, end: _End, column: ColumnView, group: Flags) -> Any:
         """Find what a group shows, in the direction of its side."""
         weights = None if column.weights is None else column.weights[group]
         values = end.sign * column.values[group]
@@ -233,14 +233,14 @@ class TopBottomCoding(ColumnMethod):
             return _mean(values, weights)
         return end.threshold if self.replace == "threshold" else _weighted_quantile(values, weights, 0.5)
 
-    def _all_alike(self, column: ColumnView) -> Values:
+    def _one_value_for_all(self, column: ColumnView) -> Values:
         """Show one value for all, since the two groups meet; but none beyond a value that was given."""
         if self.replace == "mean":
             shown = _mean(column.values, column.weights)
         else:
             shown = _weighted_quantile(column.values, column.weights, 0.5)
         for side, keep in (("top", min), ("bottom", max)) if self.replace == "threshold" else ():
-            given = _as_code(column, self._given(side, column.column.name), side)
+            given = _as_code(column, self._parameter_value(side, column.column.name), side)
             shown = shown if given is None else keep(shown, given)
         return np.full_like(column.values, shown)
 
@@ -271,24 +271,24 @@ def _as_code(column: ColumnView, given: float | None, side: str) -> Any:
     return int(np.searchsorted(values, given, side="right")) - 1
 
 
-def _reached(values: Values, weights: Floats | None, share: float, least: int) -> Any:
+def _threshold_of_share(values: Values, weights: Floats | None, share: float, least: int) -> Any:
     """The value down to which that share lies, and at least so many records; None where neither asks."""
     if weights is None:
-        wanted = max(ceil(share * len(values) - _SLACK), least)
+        wanted = max(ceil(share * len(values) - _FLOAT_TOLERANCE), least)
         return _greatest(values, wanted) if wanted else None
     found = [_greatest(values, least)] if least else []
-    if share * weights.sum() > _SLACK:
+    if share * weights.sum() > _FLOAT_TOLERANCE:
         found.append(-_weighted_quantile(-values, weights, share))
     return min(found) if found else None
 
 
-def _beyond(values: Values, weights: Floats | None, threshold: Any, share: float, least: int) -> Any:
+def _group_limit(values: Values, weights: Floats | None, threshold: Any, share: float, least: int) -> Any:
     """The greatest value that is not to be drawn in: with it a group is more than a tenth above its least."""
     distinct, places = np.unique(values, return_inverse=True)
     people, records = (np.cumsum(np.bincount(places, each)[::-1])[::-1] for each in (weights, None))
     at = int(np.searchsorted(distinct, threshold))
     allowed = max(people[at], _MORE * share * people[0]), max(records[at], _MORE * least)
-    outside = (people > allowed[0] * (1 + _SLACK)) & (records > allowed[1] * (1 + _SLACK))
+    outside = (people > allowed[0] * (1 + _FLOAT_TOLERANCE)) & (records > allowed[1] * (1 + _FLOAT_TOLERANCE))
     return distinct[outside][-1] if outside.any() else None
 
 
@@ -308,11 +308,11 @@ def _greatest(values: Values, count: int) -> Any:
 def _weighted_quantile(values: Values, weights: Floats | None, share: float) -> Any:
     """The least value up to which the values make up that share of the weights."""
     if weights is None:
-        place = max(ceil(share * len(values) - _SLACK) - 1, 0)
+        place = max(ceil(share * len(values) - _FLOAT_TOLERANCE) - 1, 0)
         return np.partition(values, place)[place]
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, share * reached[-1] * (1 - _SLACK)))
+    place = int(np.searchsorted(reached, share * reached[-1] * (1 - _FLOAT_TOLERANCE)))
     return values[order[min(place, len(values) - 1)]]
 
 
@@ -424,7 +424,7 @@ class MultivariateTopCoding(Method):
         values = table.matrix(table.chosen)
         run.tell(self.title, 0, 2)
         with np.errstate(over="ignore", invalid="ignore"):
-            middle = kernels.outlyingness.Middle.of(values)
+            middle = kernels.outlyingness.RobustCentre.of(values)
             squares, sizes = middle.distances(values)
         if not np.isfinite(squares).all():
             raise DataError(
@@ -433,16 +433,16 @@ class MultivariateTopCoding(Method):
                 hint="declare codes such as 1e300 as missing, or write the columns in other units",
             )
         run.tell(self.title, 1, 2)
-        coded = self._coded(values, middle, squares, sizes)
+        coded = self._draw_in(values, middle, squares, sizes)
         changed = ~((coded == values) | np.isnan(values)).all(axis=0)
         names = [name for name, differs in zip(table.chosen, changed, strict=True) if differs]
         protected = with_matrix(table, names, coded[:, changed])
         run.tell(self.title, 2, 2)
         return Release.record_by_record(protected)
 
-    def _coded(self, values: Floats, middle: Any, squares: Floats, sizes: Values) -> Floats:
+    def _draw_in(self, values: Floats, middle: Any, squares: Floats, sizes: Values) -> Floats:
         coded, judged = values.copy(), int(np.count_nonzero(sizes))
-        wanted = min(ceil(self.share / 100 * judged - _SLACK), judged)
+        wanted = min(ceil(self.share / 100 * judged - _FLOAT_TOLERANCE), judged)
         if not wanted:
             return coded
         scores = kernels.outlyingness.scores(squares, sizes)

@@ -155,5 +155,5 @@ class DataSwapping(Method):
         n_cuts = min(self.order, len(others)) - 1
         cuts = np.sort(rng.permutation(max(len(others) - 1, 0))[: max(n_cuts, 0)]) + 1
         parts = np.split(np.arange(len(others)), cuts)
-        blocks = [kernels.moves.joined([shuffled[place] for place in part], n) for part in parts]
+        blocks = [kernels.moves.combine_codes([shuffled[place] for place in part], n) for part in parts]
         return blocks if self.order <= len(others) else [np.zeros(n, dtype=np.int64), *blocks]

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Gives, Method, put_back
+from sfumato.core.method import Gives, Method, set_protected_values
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -134,7 +134,9 @@ class DateShifting(Method):
             if missing.all():
                 continue
             there = shifts if not missing.any() else shifts[~missing]
-            protected = protected.with_values(name, put_back(table, name, _moved(table, name, there)))
+            protected = protected.with_values(
+                name, set_protected_values(table, name, _shift_dates(table, name, there))
+            )
         return Release.record_by_record(protected)
 
     def _shifts(self, table: Table, run: Run) -> Codes:
@@ -155,7 +157,7 @@ class DateShifting(Method):
         return places
 
 
-def _moved(table: Table, name: str, shifts: Codes) -> Values:
+def _shift_dates(table: Table, name: str, shifts: Codes) -> Values:
     """The dates that are there, moved by as many days, in the unit of their type."""
     series, missing = table.frame[name], table.missing(name)
     if series.dtype in TEXTUAL:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.core.method import ColumnView, Takes, put_back
+from sfumato.core.method import ColumnView, Takes, set_protected_values
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
-from sfumato.methods._copula import Copula, Scores
-from sfumato.methods._given import GivenMethod
+from sfumato.methods._conditional_method import GivenMethod
+from sfumato.methods._copula import Copula, NormalScores
 
 
 class GaussianCopula(GivenMethod):
@@ -76,14 +76,14 @@ class GaussianCopula(GivenMethod):
         """Draw scores from the model, and take the values at their shares."""
         if not len(table):
             return Release.unchanged(table)
-        scores = Scores.of(table, self.given_columns(table), run)
-        draws = Copula.fitted(scores).drawn(scores, table.chosen, self.independence, run)
+        scores = NormalScores.of(table, self.given_columns(table), run)
+        draws = Copula.fit(scores).draw(scores, table.chosen, self.independence, run)
         protected = table
         for place, name in enumerate(run.track(self.title, table.chosen, total=len(table.chosen))):
             view = ColumnView.of(table, name)
             present = ~np.isnan(scores.shares[:, place])
             if present.any():
-                fresh = put_back(table, name, _at_shares(view, draws[present, place]))
+                fresh = set_protected_values(table, name, _at_shares(view, draws[present, place]))
                 protected = protected.with_values(name, fresh)
         return Release.record_by_record(protected)
 

@@ -12,37 +12,37 @@ import numpy as np
 
 from sfumato.core.method import Gives
 from sfumato.core.params import Columns, PerColumn, Resource, param
-from sfumato.core.release import Fit, Release
+from sfumato.core.release import FittedMethod, Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
-from sfumato.data.generalised.levels import KeyLevels, Lattice
+from sfumato.data.generalised.levels import GeneralisationLattice, KeyLevels
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError, counted, quoted
+from sfumato.errors import UnreachableError, count_noun, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
-from sfumato.methods._recoding.judges import Part, covered, judge_of, told_by_classes
-from sfumato.methods._recoding.losses import (
+from sfumato.methods._recoding.judges import RecodingProblem, cover_by_wildcard, evidence_of_classes, judge_of
+from sfumato.methods._recoding.objectives import (
     MEASURES,
     OBJECTIVES,
     Aggregate,
-    AverageClassSize,
-    Classification,
-    Discernibility,
+    AverageClassSizeObjective,
+    ClassificationObjective,
+    DiscernibilityObjective,
     Objective,
     ObjectiveName,
     Tally,
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods._recoding.search import Leftover, RollUp, Search
+from sfumato.methods._recoding.search import LatticeSearch, Leftover, RollUp
 from sfumato.methods.recode_like import learning
 from sfumato.methods.recoding import Recoding, hierarchies_of
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
-_SLACK = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 
 
 class GlobalRecoding(EnforcingMethod):
@@ -169,8 +169,8 @@ class GlobalRecoding(EnforcingMethod):
         """Search the lattice, suppress what fails at the best node, and recode the rest."""
         hierarchies, notes = hierarchies_of(table, run)
         keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
-        limit = int(self.suppression / 100 * len(table) + _SLACK)
-        whole = Part(table, Lattice.of(keys, table.weights), guarantee, run)
+        limit = int(self.suppression / 100 * len(table) + _FLOAT_TOLERANCE)
+        whole = RecodingProblem(table, GeneralisationLattice.of(keys, table.weights), guarantee, run)
         if (
             self.local
             and limit >= len(table)
@@ -181,22 +181,22 @@ class GlobalRecoding(EnforcingMethod):
         best = search.best
         if best is None:
             raise UnreachableError(
-                f"some combination of levels must meet what is asked with at most {counted(limit, 'record')} "
-                f"suppressed, got: none of the {search.looked_at} of {search.n_nodes} looked at",
+                f"no combination of levels meets the requirements with at most {count_noun(limit, 'record')} "
+                f"suppressed (looked at {search.looked_at:,} of {search.n_nodes:,})",
                 hint="ask for less, protect fewer keys, or allow more to be suppressed",
             )
-        outcome = _Outcome(best.node.levels, whole.records(best.node, best.failing), best.leftover)
+        outcome = _RecodingResult(best.node.levels, whole.records(best.node, best.failing), best.leftover)
         if self.local and best.suppressed:
-            outcome = self._locally(whole, outcome)
-        fitted, resources = _learnt(best.node.levels, whole)
-        told, figures = self._told(search, outcome, proved=proved)
-        made = replace(outcome.release(whole), fit=Fit(fitted, resources))
-        return made.with_notes(*notes, *told, figures=figures)
+            outcome = self._recode_suppressed(whole, outcome)
+        fitted, resources = _fitted_recoding(best.node.levels, whole)
+        search_notes, figures = self._search_notes(search, outcome, proved=proved)
+        made = replace(outcome.release(whole), fit=FittedMethod(fitted, resources))
+        return made.with_notes(*notes, *search_notes, figures=figures)
 
-    def _search(self, part: Part, limit: int) -> tuple[Search, bool]:
+    def _search(self, part: RecodingProblem, limit: int) -> tuple[LatticeSearch, bool]:
         judge = judge_of(part, limit)
         objective, tallies = self._objective(part)
-        search = Search(
+        search = LatticeSearch(
             lattice=part.lattice,
             objective=objective,
             judge=judge,
@@ -208,7 +208,7 @@ class GlobalRecoding(EnforcingMethod):
         )
         return search, search.go()
 
-    def _objective(self, part: Part) -> tuple[Objective, tuple[Tally, ...]]:
+    def _objective(self, part: RecodingProblem) -> tuple[Objective, tuple[Tally, ...]]:
         lattice, table = part.lattice, part.table
         flat, n = np.zeros(lattice.starts.shape), len(table)
         if self.objective == "loss":
@@ -216,45 +216,49 @@ class GlobalRecoding(EnforcingMethod):
         if self.objective in MEASURES:
             return measured_loss(lattice, table, MEASURES[self.objective], part.run), ()
         if self.objective == "discernibility":
-            return Discernibility(flat, n), ()
+            return DiscernibilityObjective(flat, n), ()
         if self.objective == "average-class-size":
-            return AverageClassSize(flat, n), ()
+            return AverageClassSizeObjective(flat, n), ()
         names = sorted(table.schema.resolve(self.target))
         tallies = tuple(Tally.of(table, name, lattice.of_record) for name in names)
-        return Classification(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
+        return ClassificationObjective(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
 
-    def _locally(self, whole: Part, before: _Outcome) -> _Outcome:
+    def _recode_suppressed(self, whole: RecodingProblem, before: _RecodingResult) -> _RecodingResult:
         """Recode the suppressed records among themselves, each at the lowest levels that will do."""
         objective, _ = self._objective(whole)
         terms = objective.terms
         if not terms.any():  # classes are counted, not cells: then by width
             terms = hierarchy_loss(whole.lattice, "arithmetic").terms
         nodes = _nodes_in_order(terms, whole.lattice.heights, self.budget)
-        found = _Outcome(*_peeled(whole, before.levels, before.suppressed, nodes), before.leftover)
+        found = _RecodingResult(
+            *_peel_records(whole, before.levels, before.suppressed, nodes), before.leftover
+        )
         fates: tuple[Leftover, ...] = ("suppressed", "dropped")
         for way in (replace(found, leftover=fate) for fate in fates):
             if not whole.guarantee.unmet(way.release(whole).table, whole.run):
                 return way
         return before
 
-    def _each_at_its_own(self, whole: Part, notes: Sequence[str]) -> Release | None:
+    def _each_at_its_own(self, whole: RecodingProblem, notes: Sequence[str]) -> Release | None:
         """Recode every record at the lowest levels that will do: nothing is the same everywhere."""
         n = len(whole.table)
-        everyone = _Outcome([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
-        found = self._locally(whole, everyone)
+        everyone = _RecodingResult([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
+        found = self._recode_suppressed(whole, everyone)
         if found is everyone:
             return None
         release, n_left = found.release(whole), int(found.suppressed.sum())
         n_nodes = len(np.unique(np.column_stack([np.broadcast_to(each, n) for each in found.levels]), axis=0))
-        told = (
-            f"{counted(n_nodes, 'combination')} of levels, each record at the lowest that will do",
-            f"{counted(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
+        search_notes = (
+            f"{count_noun(n_nodes, 'combination')} of levels, each record at the lowest that will do",
+            f"{count_noun(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
         )
         gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
         learnt = learning(release, whole.table.chosen)
-        return learnt.with_notes(*notes, *told, figures={gone: n_left, "combinations": n_nodes})
+        return learnt.with_notes(*notes, *search_notes, figures={gone: n_left, "combinations": n_nodes})
 
-    def _told(self, search: Search, outcome: _Outcome, *, proved: bool) -> tuple[list[str], dict[str, float]]:
+    def _search_notes(
+        self, search: LatticeSearch, outcome: _RecodingResult, *, proved: bool
+    ) -> tuple[list[str], dict[str, float]]:
         """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
@@ -263,25 +267,25 @@ class GlobalRecoding(EnforcingMethod):
             f"`{key.column.name}` {level} of {key.height - 1}"
             for key, level in zip(search.lattice.keys, best.node.levels, strict=True)
         )
-        told = [
+        notes = [
             f"levels: {at}",
-            f"{self.objective} {value(best.score):.6g} with {counted(best.suppressed, 'record')} suppressed",
-            f"{search.looked_at} of {counted(search.n_nodes, 'node')} looked at",
+            f"{self.objective} {value(best.score):.6g}, {count_noun(best.suppressed, 'record')} suppressed",
+            f"{search.looked_at} of {count_noun(search.n_nodes, 'node')} looked at",
         ]
         low = value(best.score)
         if not proved:
             low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
-            told.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
+            notes.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
         if n < best.suppressed:
-            told.append(f"{counted(best.suppressed - n, 'suppressed record')} recoded among themselves")
+            notes.append(f"{count_noun(best.suppressed - n, 'suppressed record')} recoded among themselves")
         if n and outcome.leftover == "dropped":
-            told.append(
-                f"{counted(n, 'suppressed record')} left out: they are no class that meets what is asked"
+            notes.append(
+                f"{count_noun(n, 'suppressed record')} left out: they are no class that meets what is asked"
             )
         n_out = n if outcome.leftover == "dropped" else 0
-        return told, {
+        return notes, {
             self.objective: value(best.score),
             f"{self.objective}_at_least": low,
             "records_suppressed": n - n_out,
@@ -292,23 +296,23 @@ class GlobalRecoding(EnforcingMethod):
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcome:
+class _RecodingResult:
     """The level of each record in each key, who is suppressed, and what becomes of them."""
 
     levels: Sequence[int | Ints]  # [keys] of all records, or of each
     suppressed: Flags
     leftover: Leftover
 
-    def release(self, whole: Part) -> Release:
+    def release(self, whole: RecodingProblem) -> Release:
         """The release: suppressed records covered by wildcards, or left out."""
         table, rows = whole.lattice.write(whole.table, self.levels), np.arange(len(whole.table))
         if self.leftover == "dropped":
             rows = np.flatnonzero(~self.suppressed)
             return Release.of(table.take(rows), source_rows=rows)
-        return Release.of(covered(table, whole.guarantee.keys, self.suppressed), source_rows=rows)
+        return Release.of(cover_by_wildcard(table, whole.guarantee.keys, self.suppressed), source_rows=rows)
 
 
-def _learnt(levels: Sequence[int], part: Part) -> tuple[Recoding, dict[str, Hierarchy]]:
+def _fitted_recoding(levels: Sequence[int], part: RecodingProblem) -> tuple[Recoding, dict[str, Hierarchy]]:
     """The recoding that does the same to other tables, and the hierarchies it needs."""
     names, resources = {}, {}
     for key in part.lattice.keys:
@@ -344,8 +348,8 @@ def _nodes_in_order(terms: Floats, heights: Sequence[int], most: int) -> Iterato
                 heappush(heap, (lost, above))
 
 
-def _peeled(
-    whole: Part, levels: Sequence[int | Ints], left: Flags, nodes: Iterator[tuple[int, ...]]
+def _peel_records(
+    whole: RecodingProblem, levels: Sequence[int | Ints], left: Flags, nodes: Iterator[tuple[int, ...]]
 ) -> tuple[list[Ints], Flags]:
     """Show each record that is ``left`` at the first of the nodes at which its class may stand.
 
@@ -362,7 +366,7 @@ def _peeled(
         rows = np.flatnonzero(left)
         if len(rows) < k:
             break
-        groups, sizes = _alike(whole.lattice, node, rows)
+        groups, sizes = _number_at_node(whole.lattice, node, rows)
         stands = sizes >= k
         if stands.any() and not by_size:
             stands &= ~_failing(whole, own, node, (rows, groups))
@@ -374,13 +378,13 @@ def _peeled(
     return own, left
 
 
-def _needs_only_k(whole: Part) -> bool:
+def _needs_only_k(whole: RecodingProblem) -> bool:
     asked, whose = whole.guarantee.requirements, whole.table.schema.only_role(Role.PERSON)
-    by_size = all(each.persons_alike is not None for each in asked)
-    return by_size and whose is None and told_by_classes(whole) is not None
+    by_size = all(each.required_class_size is not None for each in asked)
+    return by_size and whose is None and evidence_of_classes(whole) is not None
 
 
-def _alike(lattice: Lattice, node: Sequence[int], rows: Ints) -> tuple[Ints, Ints]:
+def _number_at_node(lattice: GeneralisationLattice, node: Sequence[int], rows: Ints) -> tuple[Ints, Ints]:
     """Number these records by what they would show at a node, and count them."""
     codings = []
     for key, level in zip(lattice.keys, node, strict=True):
@@ -390,11 +394,13 @@ def _alike(lattice: Lattice, node: Sequence[int], rows: Ints) -> tuple[Ints, Int
     return groups, counts
 
 
-def _failing(whole: Part, own: Sequence[Ints], node: Sequence[int], found: tuple[Ints, Ints]) -> Flags:
+def _failing(
+    whole: RecodingProblem, own: Sequence[Ints], node: Sequence[int], found: tuple[Ints, Ints]
+) -> Flags:
     """Which groups of the records left could not stand at a node, beside all others."""
     rows, groups = found
     n_groups = int(groups.max(initial=-1)) + 1
-    evidence = told_by_classes(whole)
+    evidence = evidence_of_classes(whole)
     if evidence is not None:
         of_record = np.full(len(whole.table), n_groups, dtype=np.int64)  # all others are one class
         of_record[rows] = groups

@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats
-from sfumato.methods._given import GivenMethod, indicators
+from sfumato.methods._conditional_method import GivenMethod, indicators
 
 #: With fewer complete records what keeps a covariance is the records themselves, or their mirror image.
 _FEWEST_COMPLETE = 3
@@ -50,9 +50,9 @@ class _Ipso(GivenMethod):
         if not len(table) or not names:
             return Release.unchanged(table)
         run.tell(self.title, 0, len(names))
-        model = _Regression.fitted(table, names, self.given_columns(table))
+        model = _IpsoRegression.fit(table, names, self.given_columns(table))
         normals = np.stack([run.rng(name).standard_normal(len(table)) for name in names], axis=1)
-        drawn = model.drawn(normals, self.independence, self.keeps)
+        drawn = model.draw(normals, self.independence, self.keeps)
         run.tell(self.title, len(names), len(names))
         return Release.record_by_record(with_matrix(table, names, drawn))
 
@@ -240,7 +240,7 @@ def _complete(table: Table, names: list[str]) -> Flags:
 
 
 @dataclass(frozen=True)
-class _Regression:
+class _IpsoRegression:
     """Columns in units of their own size, and what the given ones tell of them.
 
     ``basis`` are orthonormal columns, over the complete records, that span a constant and the given ones.
@@ -254,7 +254,7 @@ class _Regression:
     expected: Floats
 
     @classmethod
-    def fitted(cls, table: Table, names: list[str], given: tuple[str, ...]) -> Self:
+    def fit(cls, table: Table, names: list[str], given: tuple[str, ...]) -> Self:
         """Fit it to the records that have all values."""
         values, complete = table.matrix(names), _complete(table, names)
         sizes = np.nanmax(np.abs(values), axis=0)
@@ -266,7 +266,7 @@ class _Regression:
         expected = basis @ (basis[complete].T @ values[complete])
         return cls(values, sizes, centre, complete, basis, expected)
 
-    def drawn(self, normals: Floats, independence: float, keeps: Keeps) -> Floats:
+    def draw(self, normals: Floats, independence: float, keeps: Keeps) -> Floats:
         """New values, of standard normals for each of them."""
         own, left = self.values - self.expected, np.sqrt(1 - independence**2)
         free = max(int(self.complete.sum()) - self.basis.shape[1], 1)
@@ -275,28 +275,32 @@ class _Regression:
         noise = normals @ kernels.moments.symmetric_root(squares / free)
         made = left * own + independence * noise
         if keeps == "coefficients":
-            made[self.complete] = left * residuals + independence * self._apart(noise[self.complete])
+            made[self.complete] = left * residuals + independence * self._residuals_of_draws(
+                noise[self.complete]
+            )
         elif keeps == "covariances":
-            made[self.complete] = self._turned(residuals, normals[self.complete], independence)
+            made[self.complete] = self._rotate_residuals(residuals, normals[self.complete], independence)
         whole: Floats = (self.expected + made + self.centre) * self.sizes
         return whole
 
-    def _apart(self, draws: Floats) -> Floats:
+    def _residuals_of_draws(self, draws: Floats) -> Floats:
         """Take out of draws, once more for rounding, what the given columns tell of them."""
         basis = self.basis[self.complete]
         for _ in range(2):
             draws = draws - basis @ (basis.T @ draws)
         return draws
 
-    def _turned(self, residuals: Floats, normals: Floats, independence: float) -> Floats:
+    def _rotate_residuals(self, residuals: Floats, normals: Floats, independence: float) -> Floats:
         """Residuals of the same covariances in another, random direction."""
         vectors, lengths, directions = np.linalg.svd(residuals, full_matrices=False)
-        signs = kernels.moments.facing(directions)
+        signs = kernels.moments.canonical_signs(directions)
         vectors, directions = vectors * signs, directions * signs[:, None]
         varies = lengths > _REDUNDANT * max(lengths.max(initial=0.0), np.finfo(float).tiny)
         free = max(len(residuals) - self.basis.shape[1], 1)
-        fresh = self._apart(normals[:, : int(varies.sum())]) / np.sqrt(free)
-        mixed = self._apart(np.sqrt(1 - independence**2) * vectors[:, varies] + independence * fresh)
+        fresh = self._residuals_of_draws(normals[:, : int(varies.sum())]) / np.sqrt(free)
+        mixed = self._residuals_of_draws(
+            np.sqrt(1 - independence**2) * vectors[:, varies] + independence * fresh
+        )
         left, _, right = np.linalg.svd(mixed, full_matrices=False)
         turned: Floats = ((left @ right) * lengths[varies]) @ directions[varies]
         return turned

@@ -16,10 +16,10 @@ from sfumato.data.classes.packing import MAX_PACKED_CODE
 from sfumato.data.generalised.nodes import match_leaves
 from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.itemsets import Occurrences, Sets
+from sfumato.data.itemsets import Itemsets, Occurrences
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, counted
+from sfumato.errors import PlanError, count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 
@@ -119,24 +119,24 @@ class ItemsetGeneralisation(EnforcingMethod):
         """Climb and suppress until nothing is rare."""
         found = Occurrences.of(table, table.chosen, missing=self.missing)
         trees, notes = self._trees(table, found, run)
-        cut = _Cut.of(trees, found, self.level)
+        cut = _HierarchyCut.of(trees, found, self.level)
         for size in range(1, self.m + 1):
             while True:
-                sets = found.become(cut.shown, cut.column_of_node).sets()
+                sets = found.become(cut.shown_nodes, cut.column_of_node).sets()
                 rare = _to_climb(
-                    sets, cut, self.k, size, run.ticker(f"{self.title}, {counted(size, 'item')}")
+                    sets, cut, self.k, size, run.ticker(f"{self.title}, {count_noun(size, 'item')}")
                 )
                 if not rare.any():
                     break
-                cut = cut.climbed(rare)
+                cut = cut.climb(rare)
         n_coarser, n_gone = cut.changes()
-        said = f"{n_coarser} items generalised and {n_gone} suppressed, of {len(found.items)}"
+        note = f"{n_coarser} items generalised and {n_gone} suppressed, of {len(found.items)}"
         shown = table
         for place, name in enumerate(table.chosen):
             shown = cut.write(shown, place, name)
         return Release.record_by_record(
             shown,
-            notes=(*notes, said) if n_coarser + n_gone else notes,
+            notes=(*notes, note) if n_coarser + n_gone else notes,
             figures={"items_generalised": n_coarser, "items_suppressed": n_gone},
         )
 
@@ -165,7 +165,7 @@ class ItemsetGeneralisation(EnforcingMethod):
 
 
 @dataclass(frozen=True, eq=False)
-class _Cut:
+class _HierarchyCut:
     """At which level of its hierarchy each item is shown.
 
     A node is a label of a level of a hierarchy, numbered over all levels and columns. A hole has a node of
@@ -183,7 +183,7 @@ class _Cut:
     gone: Flags  # [items]
 
     @classmethod
-    def of(cls, trees: list[Hierarchy | None], found: Occurrences, highest: int | None) -> _Cut:
+    def of(cls, trees: list[Hierarchy | None], found: Occurrences, highest: int | None) -> _HierarchyCut:
         """Show every item as it is."""
         n_levels = max((tree.height for tree in trees if tree is not None), default=1)
         nodes: list[Ints] = []
@@ -215,14 +215,14 @@ class _Cut:
         )  # fmt: skip
 
     @property
-    def shown(self) -> Ints:
+    def shown_nodes(self) -> Ints:
         """[items] the node that each is shown by; −1: it is suppressed."""
         return np.where(self.gone, -1, self.nodes[np.arange(len(self.nodes)), self.levels])
 
     @property
     def costs(self) -> Floats:
         """[nodes] what is lost if what is shown by a node climbs or is suppressed; infinite if nothing is."""
-        n_nodes, now = len(self.shares), self.shown
+        n_nodes, now = len(self.shares), self.shown_nodes
         losses = self.counts * np.where(self.gone, 1.0, self.shares[now])
         costs = np.full(n_nodes, np.inf)
         last = self.levels >= self.tops
@@ -239,9 +239,9 @@ class _Cut:
         positive: Floats = np.maximum(costs, 1e-9)
         return positive
 
-    def climbed(self, rare: Flags) -> _Cut:
+    def climb(self, rare: Flags) -> _HierarchyCut:
         """The cut in which what these nodes show has climbed a level, with all else below the same label."""
-        now = self.shown
+        now = self.shown_nodes
         marked = ~self.gone & rare[now]
         last = self.levels >= self.tops
         levels, rows = self.levels.copy(), np.flatnonzero(marked & ~last)
@@ -272,10 +272,10 @@ class _Cut:
         for level in np.unique(levels):
             here = levels == level
             texts[here] = tree.labels(int(level)).gather(tree.leaf_codes(int(level))[leaves[here]]).to_list()
-        return table.with_values(name, _replaced(sets, values, pl.Series(texts, dtype=pl.String), gone))
+        return table.with_values(name, _replace_items(sets, values, pl.Series(texts, dtype=pl.String), gone))
 
 
-def _replaced(sets: pl.Series, values: pl.Series, texts: pl.Series, gone: Flags) -> pl.Series:
+def _replace_items(sets: pl.Series, values: pl.Series, texts: pl.Series, gone: Flags) -> pl.Series:
     """Sets with texts in place of their items, each once; a missing item stays, one that is gone does not."""
     frame = pl.DataFrame({"row": np.arange(len(sets)), "item": sets})
     filled = frame.filter((sets.list.len() > 0).fill_null(value=False)).explode("item")
@@ -294,7 +294,9 @@ def _replaced(sets: pl.Series, values: pl.Series, texts: pl.Series, gone: Flags)
     return joined.zip_with(joined.is_not_null() | sets.is_null(), empty).alias(sets.name)
 
 
-def _to_climb(sets: Sets, cut: _Cut, k: int, size: int, tick: Callable[[int, int], None]) -> Flags:
+def _to_climb(
+    sets: Itemsets, cut: _HierarchyCut, k: int, size: int, tick: Callable[[int, int], None]
+) -> Flags:
     """[nodes] of each combination of ``size`` that fewer than k have, what loses least by climbing."""
     climbs, costs = np.zeros(len(cut.shares), dtype=np.bool_), cut.costs
     for found in sets.combinations(size, tick):

@@ -19,11 +19,11 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, UnknownNameError, UnreachableError, counted
+from sfumato.errors import ParameterError, UnknownNameError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
-from sfumato.methods._key_cells import Asked, KeyCells, cover_originals, form_classes
-from sfumato.methods._leaning import lean_on_others
+from sfumato.methods._key_cells import ClassSizeRule, KeyCells, cover_originals, form_classes
+from sfumato.methods._wildcard_matching import rely_on_wildcards
 
 #: So many combinations of keys are looked at.
 _MOST_COMBINATIONS = 2000
@@ -173,35 +173,37 @@ class LocalSuppression(EnforcingMethod):
         suppressed, note = self._for_k(table, cells, guarantee, run)
         draft.suppress(suppressed)
         draft.mend(guarantee, run)
-        notes, figures = draft.said()
+        notes, figures = draft.suppression_notes()
         if self.missing == "any":
-            more, strict = _said_strictly(draft, guarantee)
+            more, strict = _strict_k_notes(draft, guarantee)
             notes, figures = (*notes, *more), figures | strict
         return Release.record_by_record(draft.table, notes=(*notes, note) if note else notes, figures=figures)
 
     def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> tuple[Flags, str]:
         """The cells to suppress so that k holds for the combinations of keys; and what there is to say."""
         wanted = [(part.keys, part.k) for part in guarantee.parts]
-        own = replace(guarantee, requirements=tuple(filter(self._counts_as_asked, guarantee.requirements)))
+        own = replace(
+            guarantee, requirements=tuple(filter(self._has_same_missing_policy, guarantee.requirements))
+        )
         if own.k > 1:
             wanted.append((guarantee.keys, own.k))
-        asked = [Asked(cells.pattern(names), k) for names, k in wanted]
+        asked = [ClassSizeRule(cells.pattern(names), k) for names, k in wanted]
         if not asked:
             return np.zeros((len(table), len(cells.names)), dtype=np.bool_), ""
         if self.missing == "category" and len(asked) == 1:
-            return cells.suppressed(form_classes(cells, asked[0], run, self.title)), ""
+            return cells.suppressed_cells(form_classes(cells, asked[0], run, self.title)), ""
         cover = partial(cover_originals, cells, asked, run, self.title)
         if self.rely_on_others and self.missing == "any":
-            kept, note = lean_on_others(table, cells, asked, cover)
-            return cells.suppressed(kept), note
-        return cells.suppressed(cover()), ""
+            keys_shown, note = rely_on_wildcards(table, cells, asked, cover)
+            return cells.suppressed_cells(keys_shown), note
+        return cells.suppressed_cells(cover()), ""
 
-    def _counts_as_asked(self, requirement: Requirement) -> bool:
+    def _has_same_missing_policy(self, requirement: Requirement) -> bool:
         """Whether a requirement takes a missing key for what this method does."""
         return getattr(requirement.measure, "missing", None) == self.missing
 
 
-def _said_strictly(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...], dict[str, float]]:
+def _strict_k_notes(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...], dict[str, float]]:
     """What k is where a missing key is a value, and who is protected only by records that show nothing.
 
     An intruder looks at the others: these tell nothing.
@@ -215,7 +217,7 @@ def _said_strictly(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...]
     notes = [f"k is {strict} where a missing key is a value of its own"]
     if leaning:
         notes.append(
-            f"{counted(leaning, 'record')} would have fewer than k alike without those that show no key "
+            f"{count_noun(leaning, 'record')} would have fewer than k alike without those that show no key "
             f"({int((~shows).sum())}): this meets the letter of the policy and protects nobody"
         )
     return tuple(notes), {"k_strict": strict, "records_protected_by_empty_ones": leaning}
@@ -266,7 +268,7 @@ class _Draft:
         enough = np.searchsorted(np.cumsum(classes.members[cheapest]), max(n, int(failing.sum()))) + 1
         return np.isin(classes.of_record, cheapest[:enough])
 
-    def said(self) -> tuple[tuple[str, ...], dict[str, float]]:
+    def suppression_notes(self) -> tuple[tuple[str, ...], dict[str, float]]:
         """How many cells are suppressed, in words and in numbers."""
         counts = self.suppressed.sum(axis=0).tolist()
         by_key = ", ".join(f"{name} {count}" for name, count in zip(self.cells.names, counts, strict=True))

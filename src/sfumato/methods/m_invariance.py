@@ -20,7 +20,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError
 from sfumato.kernels.arrays import Ints, Words
-from sfumato.methods._buckets import DeassociatingMethod, free_name, parted
+from sfumato.methods._buckets import DeassociatingMethod, free_name, split_into_tables
 
 #: Values of a signature, by their codes in ascending order.
 Signature = tuple[int, ...]
@@ -134,17 +134,19 @@ class MInvariantBuckets(DeassociatingMethod):
         reason = super().refuses(table)
         if reason is not None:
             return reason
-        if len(self.learnt(table)) > 1:
-            return f"{self.name} must be given one sensitive column, got: {len(self.learnt(table))}"
+        if len(self.sensitive_columns(table)) > 1:
+            return (
+                f"{self.name} must be given one sensitive column, got: {len(self.sensitive_columns(table))}"
+            )
         if table.schema.only_role(Role.WEIGHT) is not None:
             return f"{self.name} must be given records without weights, got: some, which counterfeits lack"
         return None
 
     def protect(self, table: Table, run: Run) -> Release:
         """Find the buckets, put counterfeits into them, and prove what came of it."""
-        (name,) = self.learnt(table)
+        (name,) = self.sensitive_columns(table)
         self.require_values(table)
-        memory = _Memory.of(table, run)
+        memory = _SignatureHistory.of(table, run)
         values = _Values.of(table, name, memory.texts)
         if len(values.texts) < self.m:
             raise UnreachableError(
@@ -154,15 +156,17 @@ class MInvariantBuckets(DeassociatingMethod):
         here = replace(run, randomness=run.randomness.fresh(table))
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
         before = memory.signatures(values)
-        members = division.signed(before)
-        self._require_known(members, {code for code, text in enumerate(values.texts) if text in memory.texts})
-        buckets, extra = _partitioned(table, members, here.rng("partition"))
-        release = self._shown(table, values.cells(extra), buckets, here)
+        members = division.assign_signatures(before)
+        self._require_known_values(
+            members, {code for code, text in enumerate(values.texts) if text in memory.texts}
+        )
+        buckets, extra = _partition_records(table, members, here.rng("partition"))
+        release = self._make_tables(table, values.cells(extra), buckets, here)
         self._require_invariant(table, release, values, before)
-        told = memory.private_artifacts(self, values, buckets, extra)
-        return replace(release, byproducts=replace(release.byproducts, private_artifacts=told))
+        artifacts = memory.private_artifacts(self, values, buckets, extra)
+        return replace(release, byproducts=replace(release.byproducts, private_artifacts=artifacts))
 
-    def _shown(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
+    def _make_tables(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
         """The two tables, with a row for each counterfeit."""
         n, n_false, name = len(table), len(false_values), false_values.name
         whole = _with_counterfeits(table, false_values) if n_false else table
@@ -170,7 +174,7 @@ class MInvariantBuckets(DeassociatingMethod):
         column = free_name("counterfeits", whole)
         counted = Column(column, Kind.CONTINUOUS, Role.OTHER, integer=True)
         whole = whole.with_values(column, pl.Series(false, dtype=pl.Int64), column=counted)
-        release = parted(whole, buckets, {"qit": (), "st": (name,)}, run)
+        release = split_into_tables(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
         note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
         release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
@@ -181,7 +185,7 @@ class MInvariantBuckets(DeassociatingMethod):
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:  # noqa: ARG002  — no chance
         """What was asked for and the buckets of a release do not meet; what is not released tells nothing."""
-        (name,) = self.learnt(table)
+        (name,) = self.sensitive_columns(table)
         if all(name not in each.schema for each in release.tables.values()):
             return []
         buckets = release.buckets
@@ -196,7 +200,7 @@ class MInvariantBuckets(DeassociatingMethod):
             *([f"{small} buckets of fewer than {self.m} values"] if small else []),
         ]
 
-    def _require_known(
+    def _require_known_values(
         self, members: Mapping[Signature, Mapping[int, Sequence[int]]], before: set[int]
     ) -> None:
         """Raise if those of a signature have new values that no other has, and all else is counterfeits."""
@@ -204,9 +208,9 @@ class MInvariantBuckets(DeassociatingMethod):
         bare = 0
         for own in members.values():
             real = {value: sum(row >= 0 for row in rows) for value, rows in own.items()}
-            theirs = {value for value, many in real.items() if many}
+            real_values = {value for value, many in real.items() if many}
             new = {value for value in own if often[value] == 1 and value not in before}
-            bare += sum(real.values()) if len(theirs) < len(own) and theirs <= new else 0
+            bare += sum(real.values()) if len(real_values) < len(own) and real_values <= new else 0
         if bare:
             raise UnreachableError(
                 "a value that stands among counterfeits must be known from others, now or before, got: "
@@ -225,9 +229,9 @@ class MInvariantBuckets(DeassociatingMethod):
             for each in before.get(row, ())
         )
         if unmet or broken:
-            said = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
+            reasons = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
             raise UnreachableError(
-                f"the release of {self.name} must meet what is asked, got: {'; '.join(said)}",
+                f"the release of {self.name} must meet what is asked, got: {'; '.join(reasons)}",
                 hint="ask for less",
             )
 
@@ -273,43 +277,46 @@ class _Values:
 
 
 @dataclass(frozen=True, eq=False)
-class _Memory:
+class _SignatureHistory:
     """The signatures that everyone has had, by who they are; without a column of persons nobody is known."""
 
     words: Words | None  # [records] whose each is
-    told: Mapping[int, tuple[str, ...]]  # the values of each signature
+    signature_texts: Mapping[int, tuple[str, ...]]  # the values of each signature
     known: Mapping[int, tuple[int, ...]]  # the signatures of each person, the oldest first
 
     @classmethod
-    def of(cls, table: Table, run: Run) -> _Memory:
+    def of(cls, table: Table, run: Run) -> _SignatureHistory:
         if table.schema.only_role(Role.PERSON) is None:
             return cls(None, {}, {})
         identity = run.randomness.identity
         signatures, persons = (run.randomness.previous_fit(name) for name in (_SIGNATURES, _PERSONS))
-        told: dict[int, list[str]] = {}
+        signature_texts: dict[int, list[str]] = {}
         known: dict[int, list[int]] = {}
         if signatures is not None and persons is not None:
             for number, text in signatures.frame.select("signature", "value").iter_rows():
-                told.setdefault(number, []).append(text)
+                signature_texts.setdefault(number, []).append(text)
             for word, number in persons.frame.select("person", "signature").iter_rows():
                 known.setdefault(int(word, 16), []).append(number)
         return cls(
             identity.persons(table),
-            {number: tuple(each) for number, each in told.items()},
+            {number: tuple(each) for number, each in signature_texts.items()},
             {word: tuple(each) for word, each in known.items()},
         )
 
     @property
     def texts(self) -> list[str]:
         """All values of earlier signatures."""
-        return sorted({text for each in self.told.values() for text in each})
+        return sorted({text for each in self.signature_texts.values() for text in each})
 
     def signatures(self, values: _Values) -> dict[int, list[Signature]]:
         """Those of the persons of all records who have had some, the oldest first."""
         if self.words is None:
             return {}
         code = {text: place for place, text in enumerate(values.texts)}
-        coded = {number: tuple(sorted(code[each] for each in texts)) for number, texts in self.told.items()}
+        coded = {
+            number: tuple(sorted(code[each] for each in texts))
+            for number, texts in self.signature_texts.items()
+        }
         return {
             row: [coded[number] for number in self.known[word]]
             for row, word in enumerate(self.words.tolist())
@@ -322,7 +329,7 @@ class _Memory:
         """The signatures of everyone ever released, for the next release."""
         if self.words is None:
             return ()
-        numbers = {texts: number for number, texts in self.told.items()}
+        numbers = {texts: number for number, texts in self.signature_texts.items()}
         known = {word: list(each) for word, each in self.known.items()}
         of_bucket: dict[int, list[str]] = {}
         for bucket, code in zip(buckets.tolist(), [*values.of_record.tolist(), *extra.tolist()], strict=True):
@@ -335,10 +342,10 @@ class _Memory:
             own = known.setdefault(word, [])
             if number_of[bucket] not in own:
                 own.append(number_of[bucket])
-        told = [(number, text) for texts, number in numbers.items() for text in texts]
+        rows = [(number, text) for texts, number in numbers.items() for text in texts]
         whose = [(f"{word:016x}", number) for word, own in known.items() for number in own]
         tables = {
-            _SIGNATURES: _small(told, {"signature": pl.Int64, "value": pl.String}),
+            _SIGNATURES: _small(rows, {"signature": pl.Int64, "value": pl.String}),
             _PERSONS: _small(whose, {"person": pl.String, "signature": pl.Int64}),
         }
         return (PrivateArtifact(method, tables),)
@@ -366,19 +373,21 @@ class Division:
         self.members: dict[Signature, dict[int, list[int]]] = {}
         self.parts: dict[frozenset[int], dict[int, Signature]] = {}  # by what may not be in them
 
-    def signed(self, before: Mapping[int, Sequence[Signature]]) -> dict[Signature, dict[int, list[int]]]:
+    def assign_signatures(
+        self, before: Mapping[int, Sequence[Signature]]
+    ) -> dict[Signature, dict[int, list[int]]]:
         """Divide, balance and assign."""
         changed = list[int]()
         for row in self.rng.permutation(len(self.values)).tolist():
             value, history = int(self.values[row]), before.get(row, ())
-            kept = next((each for each in reversed(history) if value in each), None)
-            if kept is None and history:
+            latest = next((each for each in reversed(history) if value in each), None)
+            if latest is None and history:
                 changed.append(row)
-            elif kept is None:
+            elif latest is None:
                 self.free[value].append(row)
                 self.counts[value] += 1
             else:
-                self._put(kept, value, [row])
+                self._put(latest, value, [row])
         frequent = np.bincount(np.delete(self.values, changed), minlength=self.n_values)
         for row in changed:
             banned, value = frozenset(each for own in before[row] for each in own), int(self.values[row])
@@ -425,10 +434,10 @@ class Division:
         most = max(len(rows) for rows in own.values())
         for value in sorted(signature, key=lambda each: len(own[each])):
             lacking = most - len(own[value])
-            taken = self._taken(value, lacking)
+            taken = self._take_records(value, lacking)
             own[value].extend([*taken, *[-1] * (lacking - len(taken))])
 
-    def _taken(self, value: int, wanted: int) -> list[int]:
+    def _take_records(self, value: int, wanted: int) -> list[int]:
         """New records of a value, as many as leave the others able to have buckets of their own."""
         others = self.counts.copy()
         others[value] = 0
@@ -491,7 +500,7 @@ class Division:
 # Partitioning ------------------------------------------------------------------------------------------
 
 
-def _partitioned(
+def _partition_records(
     table: Table, members: Mapping[Signature, Mapping[int, Sequence[int]]], rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """The bucket of each record and counterfeit, near keys together, and the values of the counterfeits."""

@@ -9,7 +9,7 @@ from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import BELOW_K, Release
 from sfumato.core.run import Run
-from sfumato.data.hierarchy.likeness import not_covered
+from sfumato.data.hierarchy.likeness import why_not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.points import SCALES, Nominal, Scale, points_of
 from sfumato.data.schema import Kind
@@ -124,7 +124,7 @@ def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
     nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
     found = {name: run.resources.get(table.schema[name].hierarchy) for name in nominal}
     trees = {name: each if isinstance(each, Hierarchy) else None for name, each in found.items()}
-    faults = [fault for name, tree in trees.items() if (fault := not_covered(tree, name, table))]
+    faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, table))]
     if faults:
         raise PlanError(
             f"{method} with nominal=hierarchy must find a hierarchy of each nominal column, "

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato import kernels
 from sfumato.core.params import Columns, param
 from sfumato.data.classes.classes import column_codes
-from sfumato.data.generalised.ranges import Groups, is_categorical, measured
+from sfumato.data.generalised.ranges import RecordGroups, is_categorical, numbers_and_type
 from sfumato.data.generalised.round_ends import Cuts
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
@@ -126,12 +126,12 @@ class Mondrian(LocalRecoding):
             )
         return None
 
-    def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
+    def group(self, canvas: Canvas) -> tuple[RecordGroups, tuple[str, ...]]:
         """Cut until nothing can be cut."""
         table = canvas.table
 
         def failing(order: Ints, starts: Ints) -> Flags:
-            return canvas.failing(Groups(order, starts))
+            return canvas.failing(RecordGroups(order, starts))
 
         order, starts, borders = kernels.mondrian.partition(
             coded_keys(table, canvas.hierarchies, canvas.beginnings),
@@ -143,7 +143,7 @@ class Mondrian(LocalRecoding):
         )
         places = {name: borders[:, place] for place, name in enumerate(table.chosen)}
         cuts = {name: Cuts(each[:, :2], each[:, 2:]) for name, each in places.items()}
-        return Groups(order, starts, cuts), ()
+        return RecordGroups(order, starts, cuts), ()
 
 
 def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy], beginnings: Collection[str] = ()) -> Any:
@@ -151,7 +151,7 @@ def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy], beginnings: C
     matrix = np.zeros((len(table), len(table.chosen)), dtype=np.int32)
     scales = []
     for position, name in enumerate(table.chosen):
-        codes, scale = _coded(table, name, hierarchies.get(name), natural=name in beginnings)
+        codes, scale = _encode_key(table, name, hierarchies.get(name), natural=name in beginnings)
         matrix[:, position] = codes
         scales.append(scale)
     places = [scale.places for scale in scales]
@@ -184,19 +184,21 @@ class Scale(NamedTuple):
     natural: bool = False  # whether the labels are in an order to keep
 
 
-def _coded(table: Table, name: str, hierarchy: Hierarchy | None, *, natural: bool) -> tuple[Codes, Scale]:
+def _encode_key(
+    table: Table, name: str, hierarchy: Hierarchy | None, *, natural: bool
+) -> tuple[Codes, Scale]:
     """A key as codes in their order, 0 where it is missing, and what they mean.
 
     Whether a hierarchy is ``natural``, of the values and in their order, its maker says.
     """
     missing, kind = table.missing(name), table.schema[name].kind
     coarse = is_categorical(table, name) or table.is_generalised(name)
-    numbers = None if coarse else measured(table, name)
+    numbers = None if coarse else numbers_and_type(table, name)
     codes = np.zeros(len(table), dtype=np.int32)
     if numbers is not None:
         distinct, found = np.unique(numbers[0][~missing], return_inverse=True)
         codes[~missing] = found + 1
-        return codes, _line(_evenly(distinct))
+        return codes, _line(_even_scale(distinct))
     if table.is_generalised(name):  # what is coarse already is a category: the same or another
         found = column_codes(table, name).codes.astype(np.int64)
         distinct, codes[~missing] = np.unique(found[~missing], return_inverse=True)
@@ -232,7 +234,7 @@ def _line(places: Floats) -> Scale:
     return Scale(len(places) + 1, np.append(0.0, places), nothing.astype(np.int32), nothing)
 
 
-def _evenly(distinct: npt.NDArray[np.number]) -> Floats:
+def _even_scale(distinct: npt.NDArray[np.number]) -> Floats:
     """Ascending numbers on a scale from 0 to 1; halves, since the distance of two large ones overflows."""
     halves = distinct.astype(np.float64) / 2
     if not len(halves) or halves[-1] == halves[0]:

@@ -11,11 +11,11 @@ from sfumato import kernels
 from sfumato.core.method import Block, BlockMethod, Gives
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
-from sfumato.data.relations.kept import KeptKind
+from sfumato.data.relations.invariants import KeptKind
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.methods.noise import deviations, holes, matched, moments_of, normals, stream
+from sfumato.methods.noise import deviations, match_covariance, moments_of, normals, stream, why_missing
 
 
 class FactorNoise(BlockMethod):
@@ -54,7 +54,7 @@ class FactorNoise(BlockMethod):
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:  # noqa: ARG002
         """Multiply the values of one block."""
         if self.per == "record":
-            here = chance.beside(block.names, lambda: kernels.keyed.value_words(block.values))
+            here = chance.with_values(block.names, lambda: kernels.siphash.value_words(block.values))
             return block.values * self.draw(here.rng("record", "factor"), len(block))[:, None]
         protected = np.empty_like(block.values)
         for place in range(len(block.names)):
@@ -305,7 +305,9 @@ class HohneNoise(BlockMethod):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to mix columns across records that lack values."""
-        return super().refuses(table) or (holes(table, self.name) if self.restore == "covariances" else None)
+        return super().refuses(table) or (
+            why_missing(table, self.name) if self.restore == "covariances" else None
+        )
 
     def _noisy(self, block: Block, chance: RandomKey) -> Floats:
         signs = 2.0 * chance.rng("record", "sign").integers(0, 2, len(block)) - 1.0
@@ -320,13 +322,13 @@ class HohneNoise(BlockMethod):
         """Multiply, then restore the moments."""
         _, wanted, _, got = summaries
         centred = self._noisy(block, chance) - got.means()
-        restored: Floats = self._restored(centred, wanted, got) + wanted.means()
+        restored: Floats = self._restore_moments(centred, wanted, got) + wanted.means()
         return restored
 
-    def _restored(self, centred: Floats, wanted: Any, got: Any) -> Floats:
+    def _restore_moments(self, centred: Floats, wanted: Any, got: Any) -> Floats:
         if self.restore == "variances":
             target, have = wanted.variances(), got.variances()
             factor: Floats = np.sqrt(np.divide(target, have, out=np.zeros_like(target), where=have > 0))
             return centred * factor
         have = got.covariance()
-        return matched(centred, wanted=wanted.covariance(), got=have, units=deviations(have))
+        return match_covariance(centred, wanted=wanted.covariance(), got=have, units=deviations(have))

@@ -20,7 +20,7 @@ from sfumato.kernels.arrays import Floats
 def stream(block: Block, place: int, chance: RandomKey) -> np.random.Generator:
     """The stream of one column: its draws are its own, and in a series go with its values."""
     own, name = block.values[:, [place]], block.names[place]
-    return chance.beside([name], lambda: kernels.keyed.value_words(own)).rng(name)
+    return chance.with_values([name], lambda: kernels.siphash.value_words(own)).rng(name)
 
 
 def normals(block: Block, chance: RandomKey) -> Floats:
@@ -46,7 +46,7 @@ def mixing(covariance: Floats) -> Floats:
     return root * units
 
 
-def matched(centred: Floats, *, wanted: Floats, got: Floats, units: Floats) -> Floats:
+def match_covariance(centred: Floats, *, wanted: Floats, got: Floats, units: Floats) -> Floats:
     r"""Give centred records of the covariance ``got`` the covariance ``wanted``.
 
     By :math:`\Sigma_{got}^{-1/2}\,\Sigma_{wanted}^{1/2}`, with the columns first divided by ``units`` for the
@@ -63,10 +63,10 @@ def moments_of(values: Floats, summaries: Sequence[Any]) -> Any:
     """Find the means in the first of two rounds, the moments around them in the second."""
     if len(summaries) % 2 == 0:
         return kernels.moments.means_of(values)
-    return kernels.moments.Moments.of(values, summaries[-1].mean)
+    return kernels.moments.PairwiseMoments.of(values, summaries[-1].mean)
 
 
-def holes(table: Table, method: str) -> str | None:
+def why_missing(table: Table, method: str) -> str | None:
     """Why covariances cannot be restored in this table; None when every record is complete."""
     lacking = quoted(name for name in table.chosen if table.missing(name).any())
     if lacking:
@@ -338,7 +338,9 @@ class KimNoise(CorrelatedNoise):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse to mix columns across records that lack values."""
-        return super().refuses(table) or (holes(table, self.name) if self.restore == "exactly" else None)
+        return super().refuses(table) or (
+            why_missing(table, self.name) if self.restore == "exactly" else None
+        )
 
     def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
         """Find the means, then the moments around them: of the draws as well where they are to be undone."""
@@ -347,7 +349,7 @@ class KimNoise(CorrelatedNoise):
         mean = summaries[0].mean
         # Noise is linear in the draws, so the moments of the two side by side give those of their sum.
         both = np.concatenate([block.values, normals(block, chance)], axis=1)
-        return kernels.moments.Moments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
+        return kernels.moments.PairwiseMoments.of(both, np.concatenate([mean, np.zeros_like(mean)]))
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block and bring the moments back."""
@@ -357,11 +359,11 @@ class KimNoise(CorrelatedNoise):
         mix = mixing(self.ratio * wanted)
         if self.restore == "expectation":
             shrink = 1.0 / np.sqrt(1.0 + self.ratio)
-            kept: Floats = centre + shrink * (block.values - centre + normals(block, chance) @ mix)
-            return kept
+            protected: Floats = centre + shrink * (block.values - centre + normals(block, chance) @ mix)
+            return protected
         noisy = block.values - centre + (normals(block, chance) - means[d:]) @ mix
         cross = covariance[:d, d:] @ mix
         got = wanted + cross + cross.T + mix.T @ covariance[d:, d:] @ mix
         # The original's units for both, so that where it is collinear the noisy records are in the same way.
-        exact: Floats = centre + matched(noisy, wanted=wanted, got=got, units=deviations(wanted))
+        exact: Floats = centre + match_covariance(noisy, wanted=wanted, got=got, units=deviations(wanted))
         return exact

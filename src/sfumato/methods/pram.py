@@ -11,28 +11,28 @@ import polars as pl
 
 from sfumato.core.method import Method, Takes
 from sfumato.core.params import Resource, param
-from sfumato.core.release import Byproducts, Fit, PrivateArtifact, Provenance, Release
+from sfumato.core.release import Byproducts, FittedMethod, PrivateArtifact, Provenance, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
 from sfumato.data.strata import strata
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, counted, quoted
+from sfumato.errors import DataError, RefusedError, count_noun, quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats
 from sfumato.methods._resources import columns_of
 from sfumato.methods._transitions import (
     MATRIX,
     MOST_CATEGORIES,
     MOST_CHANCES,
-    Allowed,
+    AllowedTransitions,
     Categories,
     as_rows,
+    draw_transitions,
     even,
     invariant,
-    inverted,
-    moved,
-    only,
+    invert_matrix,
     read_matrix,
+    restrict_transitions,
 )
 
 #: What the table of a fitted matrix is called among the resources of a release.
@@ -160,15 +160,15 @@ class Pram(Method):
         protected, stay, fitted = table, 0, [pl.DataFrame(schema=_TYPES)]
         known = _texts_of(self, "matrix", run, "probability")
         banned = _texts_of(self, "forbidden", run)
-        self._require_named(groups, known, banned)
+        self._require_known_units(groups, known, banned)
         for names in run.track(self.title, groups, total=len(groups)):
             chain = self.chain(table, names, known, banned)
-            rng = run.random_key(*names).beside(names, chain.categories.words).rng()
-            codes = moved(chain.matrices, chain.rows, rng)
+            rng = run.random_key(*names).with_values(names, chain.categories.words).rng()
+            codes = draw_transitions(chain.matrices, chain.rows, rng)
             protected = chain.categories.write(protected, codes)
             stay += chain.n_staying
             fitted += chain.transitions()
-        note = f"{counted(stay, 'value')} can only stay: no other category is allowed"
+        note = f"{count_noun(stay, 'value')} can only stay: no other category is allowed"
         matrix = Table(pl.concat(fitted), MATRIX)
         again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
         tables = {str(_FITTED): matrix}
@@ -179,10 +179,10 @@ class Pram(Method):
                 figures={"values_that_stay": stay},
                 private_artifacts=(PrivateArtifact(again, tables),),
             ),
-            fit=Fit(again, tables),
+            fit=FittedMethod(again, tables),
         )
 
-    def _require_named(self, groups: list[tuple[str, ...]], *tables: pl.DataFrame | None) -> None:
+    def _require_known_units(self, groups: list[tuple[str, ...]], *tables: pl.DataFrame | None) -> None:
         """Raise if a table speaks of columns that are no unit here: what it asks would not be done."""
         labels = {"+".join(names) for names in groups}
         for rows in tables:
@@ -202,7 +202,7 @@ class Pram(Method):
         rows = None if known is None else known.filter(pl.col("column") == categories.label)
         if rows is not None and rows.height:
             categories = categories.with_more(rows["from"])
-        allowed = Allowed.of(table, categories)
+        allowed = AllowedTransitions.of(table, categories)
         n_parts, size = allowed.targets.shape
         if size > MOST_CATEGORIES or n_parts * size**2 > MOST_CHANCES:
             raise RefusedError(
@@ -211,7 +211,7 @@ class Pram(Method):
                 + (f", with {n_parts:,} sets of them that rules allow" if n_parts > 1 else ""),
                 hint="recode the column before, or leave it out",
             )
-        free = categories.comparable & _not_banned(banned, categories)
+        free = categories.comparable & _allowed_transitions(banned, categories)
         counts = allowed.counts(categories, table.weights)
         matrices = np.empty((n_parts, size, size))
         for part in range(n_parts):
@@ -232,7 +232,7 @@ class Pram(Method):
         else:
             given = read_matrix(rows, categories, occurring)
             allowed = allowed & (given > 0)  # what a matrix says must not happen does not by a second stage
-            matrix = only(allowed, given)
+            matrix = restrict_transitions(allowed, given)
             least = float(matrix.diagonal().min(initial=1.0))
         keeps = self.matrix is None if self.invariant is None else self.invariant
         return invariant(matrix, counts[part], allowed, least) if keeps else matrix
@@ -248,7 +248,7 @@ class Chain:
     """The matrices of columns that are changed as one, by part of the records."""
 
     categories: Categories
-    allowed: Allowed
+    allowed: AllowedTransitions
     matrices: Floats  # [parts, K, K]
 
     @cached_property
@@ -284,7 +284,7 @@ def _groups(table: Table, *, compound: bool) -> Iterator[tuple[str, ...]]:
         left = [name for name in left if name not in group]
 
 
-def _not_banned(banned: pl.DataFrame | None, categories: Categories) -> Flags:
+def _allowed_transitions(banned: pl.DataFrame | None, categories: Categories) -> Flags:
     """[K, K] which transitions nobody has forbidden."""
     free = np.ones((len(categories), len(categories)), dtype=np.bool_)
     if banned is not None:
@@ -362,7 +362,7 @@ def _corrected_step(table: Table, step: Provenance) -> Iterator[pl.DataFrame]:
         part = part.aimed_at(step.columns)
         known = _texts_of(each.method, "matrix", Run(seed=0, resources=each.tables), "probability")
         for names in _groups(part, compound=each.method.compound):
-            yield _corrected(part, each.method.chain(part, names, known, None), step.together)
+            yield _corrected_counts(part, each.method.chain(part, names, known, None), step.together)
 
 
 _CORRECTED = {
@@ -371,17 +371,17 @@ _CORRECTED = {
 }  # fmt: skip
 
 
-def _corrected(table: Table, chain: Chain, together: str) -> pl.DataFrame:
+def _corrected_counts(table: Table, chain: Chain, together: str) -> pl.DataFrame:
     categories, weights = chain.categories, table.weights
     released, corrected, variance = np.zeros((3, len(categories)))
     of_squares = sums = chain.allowed.counts(categories, weights)
     if weights is not None or together:
         weights = np.ones(len(table)) if weights is None else weights
-        of_squares = chain.allowed.counts(categories, weights * _weight_together(table, weights, together))
+        of_squares = chain.allowed.counts(categories, weights * _joint_weights(table, weights, together))
     for matrix, there, squared in zip(chain.matrices, sums, of_squares, strict=True):
         if not there.any():
             continue
-        back = inverted(matrix, categories.label)
+        back = invert_matrix(matrix, categories.label)
         squares = squared @ back
         spread = np.diag(squares @ matrix) - matrix.T @ (squares[:, None] * matrix)
         released += there
@@ -398,7 +398,7 @@ def _corrected(table: Table, chain: Chain, together: str) -> pl.DataFrame:
     )
 
 
-def _weight_together(table: Table, weights: Floats, together: str) -> Floats:
+def _joint_weights(table: Table, weights: Floats, together: str) -> Floats:
     """The weight of all records that changed as one with each, so that own times this sums to its square."""
     if not together:
         return weights

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 import polars as pl
 
-from sfumato.core.budget import concentrated
+from sfumato.core.budget import rho_of_epsilon
 from sfumato.core.method import Gives
 from sfumato.core.origin import Origin
 from sfumato.core.params import param
@@ -25,14 +25,14 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods import _opendp
-from sfumato.methods._count_model import Columns, CountModel, Measured, evenly
-from sfumato.methods._forbidden import Points, kinds_of, merge_zeros, must_lack, zeros_of
+from sfumato.methods._count_model import Columns, CountModel, NoisyCounts, draw_evenly
+from sfumato.methods._forbidden_cells import RepresentativeValues, kinds_of, merge_zeros, must_lack, zeros_of
 from sfumato.methods._private import Grid, PrivateMethod, categories_of, codes_among, in_type, others
-from sfumato.methods._private_counts import STEPS, PrivateCounts, Zeros, adaptively, by_tree
+from sfumato.methods._private_counts import STEPS, PrivateCounts, Zeros, by_tree, fit_adaptively
 
 #: Noisy counts below so many deviations may be nothing: such categories of a column are taken as one. That
 #: values are missing at all must be surer.
-_RARE, _SURE = 3.0, 5.0
+_RARE_DEVIATIONS, _MISSING_DEVIATIONS = 3.0, 5.0
 
 #: What of the budget the counts of single columns get, if there are several.
 _SINGLES = 0.1
@@ -41,14 +41,14 @@ _SINGLES = 0.1
 _MOST_CELLS = 4_000_000
 
 #: How often records that break a rule are drawn again, and how many are drawn then at least.
-_MOST_ROUNDS, _FEWEST = 20, 1_000
+_MOST_ROUNDS, _MIN_REDRAWN = 20, 1_000
 
 #: The change of a share by rules that is told.
 _TOLD = 0.01
 
 
 @dataclass(frozen=True)
-class Coded:
+class CategoryCodes:
     """A column as categories that are known beforehand: ``codes``, 0 where missing, below ``size``.
 
     They are values of a list, or parts of the range of a number of ``width`` steps of its grid each.
@@ -87,18 +87,18 @@ class Coded:
         fresh = grid.series(steps, table.schema[name], table.frame.schema[name])
         return pl.select(pl.when(pl.Series(~missing)).then(fresh)).to_series().alias(name)
 
-    def points(self, table: Table, name: str, numbers: Sequence[float]) -> Points:
+    def points(self, table: Table, name: str, numbers: Sequence[float]) -> RepresentativeValues:
         """Values for all codes: of a part of a range its ends, and what lies at and beside some numbers."""
         if self.grid is None:
             codes = np.arange(self.size)
-            return Points(codes, self.series(codes, table, name, np.random.default_rng(0)))
+            return RepresentativeValues(codes, self.series(codes, table, name, np.random.default_rng(0)))
         starts = np.arange(0, self.grid.size + 1, self.width)
-        said = self.grid.places(np.array(numbers, dtype=np.float64))
-        steps = np.concatenate([starts, starts + self.width - 1, said - 1, said, said + 1])
+        places = self.grid.places(np.array(numbers, dtype=np.float64))
+        steps = np.concatenate([starts, starts + self.width - 1, places - 1, places, places + 1])
         steps = np.unique(np.clip(steps, 0, self.grid.size))
         steps, missing = np.append(0, steps), np.append(True, np.zeros(len(steps), dtype=np.bool_))
         codes = np.where(missing, 0, 1 + steps // self.width)
-        return Points(codes, self._numbers(steps, missing, table, name), some=self.width > 1)
+        return RepresentativeValues(codes, self._numbers(steps, missing, table, name), some=self.width > 1)
 
 
 class PrivateMarginals(PrivateMethod):
@@ -213,8 +213,8 @@ class PrivateMarginals(PrivateMethod):
 
     def protect(self, table: Table, run: Run) -> Release:
         """Count columns with noise, choose what to count together, fit the model, and draw."""
-        rho, names = concentrated(self.epsilon, self.delta), table.chosen
-        columns = [Coded.of(table, name, self, run) for name in names]
+        rho, names = rho_of_epsilon(self.epsilon, self.delta), table.chosen
+        columns = [CategoryCodes.of(table, name, self, run) for name in names]
         counts = PrivateCounts(
             [each.codes for each in columns],
             [each.size for each in columns],
@@ -222,37 +222,37 @@ class PrivateMarginals(PrivateMethod):
             run.ticker(f"{self.title}: noise"),
         )
         alone = _SINGLES * rho if len(names) > 1 else rho
-        singles = counts.measured([(place,) for place in range(len(names))], rho=alone)
+        singles = counts.measure_tables([(place,) for place in range(len(names))], rho=alone)
         rules = _rules_of(table)
         zeros = _zeros(rules, columns, table)
-        places = [_merged(each, zeros) for each in singles]
-        parts = [_parted(own, each.counts) for own, each in zip(places, singles, strict=True)]
-        counts = counts.merged(places)
+        places = [_merge_categories(each, zeros) for each in singles]
+        parts = [_split_shares(own, each.counts) for own, each in zip(places, singles, strict=True)]
+        counts = counts.merge_categories(places)
         _require_countable(self.name, names, counts.sizes)
-        few = [each.merged(own) for each, own in zip(singles, places, strict=True)]
+        few = [each.merge_categories(own) for each, own in zip(singles, places, strict=True)]
         model = self._model(counts, few, rho - alone, merge_zeros(zeros, parts), run)
-        made, notes = _Drawing(table, columns, parts, model, rules).drawn(round(model.total))
+        made, notes = _MarginalSampler(table, columns, parts, model, rules).draw(round(model.total))
         if rules:
             kinds = [kinds_of(model.zeros, place, size) for place, size in enumerate(counts.sizes)]
-            notes = (*notes, *_moved(model, kinds, names, run))
+            notes = (*notes, *_columns_changed_by_rules(model, kinds, names, run))
         release = replace(Release.of(made, notes=notes), origin=Origin.synthetic())
-        return self.spent(release, table, counts.spending(), delta=self.delta)
+        return self.with_budget(release, table, counts.spending(), delta=self.delta)
 
     def _model(
-        self, counts: PrivateCounts, singles: Sequence[Measured], rho: float, zeros: Zeros, run: Run
+        self, counts: PrivateCounts, singles: Sequence[NoisyCounts], rho: float, zeros: Zeros, run: Run
     ) -> CountModel:
         """The model of the noisy counts, after what is left of the budget was spent on it."""
         sums = [float(each.counts.sum()) for each in singles]
         total = max(1.0, float(np.average(sums, weights=[1 / each.counts.size for each in singles])))
         if self.choice == "tree" or len(singles) == 1:
             return by_tree(counts, singles, total, rho, run, most_cells=self.cells, zeros=zeros)
-        return adaptively(
+        return fit_adaptively(
             counts, singles, total, rho, run, most_cells=self.cells, ways=self.ways, zeros=zeros
         )
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _MarginalSampler:
     """New records of a model: ``parts`` say how categories that were taken as one part again.
 
     Nothing here is of the data but what the noise left. No seed of ours is used either: who had it and knew
@@ -260,53 +260,55 @@ class _Drawing:
     """
 
     table: Table
-    columns: Sequence[Coded]
+    columns: Sequence[CategoryCodes]
     parts: Sequence[Floats]
     model: CountModel
     rules: Sequence[Rule]
 
-    def drawn(self, records: int) -> tuple[Table, tuple[str, ...]]:
+    def draw(self, records: int) -> tuple[Table, tuple[str, ...]]:
         """So many records, all of which keep the rules, and what must be said of them."""
         rng, empty = _opendp.generator(), others(self.table)
-        frame, n_taken = self._kept(*self._once(records, rng), rng)
+        frame, n_taken = self._replace_rule_breakers(*self._draw_records(records, rng), rng)
         notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
         if n_taken:
             notes.append(f"{n_taken} records are copies of others, as no draw of their own kept the rules")
         made = replace(self.table, frame=frame)
         return made.take(rng.permutation(len(made))), tuple(notes)
 
-    def _once(self, records: int, rng: np.random.Generator) -> tuple[pl.DataFrame, Ints]:
+    def _draw_records(self, records: int, rng: np.random.Generator) -> tuple[pl.DataFrame, Ints]:
         """Records, and their codes [column, record]."""
         made: dict[str, pl.Series] = {}
         codes = np.empty((len(self.columns), records), dtype=np.int64)
-        drawn = self.model.drawn(records, rng)
+        drawn = self.model.draw(records, rng)
         for place, (name, column) in enumerate(zip(self.table.chosen, self.columns, strict=True)):
-            codes[place] = evenly(self.parts[place], drawn[place], rng)
+            codes[place] = draw_evenly(self.parts[place], drawn[place], rng)
             made[name] = column.series(codes[place], self.table, name, rng)
         return _frame(self.table, made, records), codes
 
-    def _kept(self, frame: pl.DataFrame, codes: Ints, rng: np.random.Generator) -> tuple[pl.DataFrame, int]:
+    def _replace_rule_breakers(
+        self, frame: pl.DataFrame, codes: Ints, rng: np.random.Generator
+    ) -> tuple[pl.DataFrame, int]:
         """Put others of the same group in the place of records that break a rule; also how many are copies.
 
         A group is who has the same in one column of the rule, that of which most rules speak: so no group
         gains or loses by the rules.
         """
-        first = self._first_broken(frame)
+        first = self._first_broken_rule(frame)
         anchors = np.array([*(self._anchor(rule) for rule in self.rules), 0])[first]
         for _ in range(_MOST_ROUNDS):
             if not (first >= 0).any():
                 return frame, 0
-            more, new = self._once(max(len(frame), _FEWEST), rng)
-            fine = self._first_broken(more) < 0
+            more, new = self._draw_records(max(len(frame), _MIN_REDRAWN), rng)
+            fine = self._first_broken_rule(more) < 0
             for column in np.unique(anchors[first >= 0]):
                 wanting = np.flatnonzero((first >= 0) & (anchors == column))
                 own, other = _partners(codes[column, wanting], new[column, fine])
                 places, taken = wanting[own], np.flatnonzero(fine)[other]
                 frame = _with_rows(frame, places, more, taken)
                 codes[:, places], first[places], fine[taken] = new[:, taken], -1, False
-        return self._copied(frame, codes, first, anchors, rng)
+        return self._copy_nearest(frame, codes, first, anchors, rng)
 
-    def _copied(
+    def _copy_nearest(
         self, frame: pl.DataFrame, codes: Ints, first: Ints, anchors: Ints, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, int]:
         """Put copies of the records nearest in the kept column in the place of those that break a rule."""
@@ -324,12 +326,12 @@ class _Drawing:
             frame = _with_rows(frame, wanting, frame, taken)
         return frame, len(wrong)
 
-    def _first_broken(self, frame: pl.DataFrame) -> Ints:
+    def _first_broken_rule(self, frame: pl.DataFrame) -> Ints:
         """Which rule each record breaks first, −1 if none."""
         first, made = np.full(len(frame), -1, dtype=np.int64), replace(self.table, frame=frame)
         for place in range(len(self.rules) - 1, -1, -1):
             rule = self.rules[place]
-            first[rule.broken(without_missing(made, rule.columns)).to_numpy()] = place
+            first[rule.breaks(without_missing(made, rule.columns)).to_numpy()] = place
         return first
 
     def _anchor(self, rule: Rule) -> int:
@@ -385,21 +387,21 @@ def _rules_of(table: Table) -> list[Rule]:
     ]
 
 
-def _zeros(rules: Sequence[Rule], columns: Sequence[Coded], table: Table) -> dict[Columns, Flags]:
+def _zeros(rules: Sequence[Rule], columns: Sequence[CategoryCodes], table: Table) -> dict[Columns, Flags]:
     """The combinations of codes that rules forbid."""
-    said = sorted({number for rule in rules for number in rule.numbers})
-    points = [each.points(table, name, said) for each, name in zip(columns, table.chosen, strict=True)]
+    limits = sorted({number for rule in rules for number in rule.numbers})
+    points = [each.points(table, name, limits) for each, name in zip(columns, table.chosen, strict=True)]
     return zeros_of(rules, points)
 
 
-def _merged(single: Measured, zeros: Zeros) -> Ints:
+def _merge_categories(single: NoisyCounts, zeros: Zeros) -> Ints:
     """New codes of categories: those whose count may be nothing are one, as far as rules treat them alike.
 
     Rare missing ones are taken with the rarest value, unless rules need them: who has no holes gets none.
     """
     counts, noise, (column,) = single.counts, single.deviation, single.columns
-    rare = counts < _RARE * noise
-    rare[0] = len(counts) > 1 and counts[0] < _SURE * noise and not must_lack(zeros, column)
+    rare = counts < _RARE_DEVIATIONS * noise
+    rare[0] = len(counts) > 1 and counts[0] < _MISSING_DEVIATIONS * noise and not must_lack(zeros, column)
     kinds = kinds_of(zeros, column, len(counts))
     keys = np.where(rare, len(counts) + kinds, np.arange(len(counts)))
     if rare[0]:
@@ -407,7 +409,7 @@ def _merged(single: Measured, zeros: Zeros) -> Ints:
     return np.unique(keys, return_inverse=True)[1].ravel()
 
 
-def _parted(places: Ints, counts: Floats) -> Floats:
+def _split_shares(places: Ints, counts: Floats) -> Floats:
     """How categories that were taken as one part again [merged, own]: by noisy counts, never into missing."""
     chances = np.zeros((int(places.max()) + 1, len(places)))
     chances[places, np.arange(len(places))] = np.maximum(counts, 0) + 1.0
@@ -416,17 +418,19 @@ def _parted(places: Ints, counts: Floats) -> Floats:
     return chances
 
 
-def _moved(model: CountModel, kinds: Sequence[Ints], names: Sequence[str], run: Run) -> list[str]:
+def _columns_changed_by_rules(
+    model: CountModel, kinds: Sequence[Ints], names: Sequence[str], run: Run
+) -> list[str]:
     """Name the columns in which rules moved a share by a point: of a value, or of what they treat alike."""
     free = CountModel(model.sizes, model.total)  # from nothing: potentials of what cannot be go anywhere
     free.fit(model.known, STEPS, run.check)
-    told = []
+    changed = []
     for place, name in enumerate(names):
         change = model.marginal((place,)) - free.marginal((place,))
         most = max(np.abs(change).max(), np.abs(np.bincount(kinds[place], weights=change)).max())
         if most > _TOLD:
-            told.append(f"`{name}` ({100 * most:.1f} points)")
-    return [f"shares of values that the rules moved: {', '.join(told)}"] if told else []
+            changed.append(f"`{name}` ({100 * most:.1f} points)")
+    return [f"shares of values that the rules moved: {', '.join(changed)}"] if changed else []
 
 
 def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) -> None:

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.budget import Spending
-from sfumato.core.method import Gives, put_back
+from sfumato.core.method import Gives, set_protected_values
 from sfumato.core.params import param
-from sfumato.core.release import Release, reordered
+from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
@@ -117,13 +117,15 @@ class PrivateMicroaggregation(LocalMethod):
         means, steps = work(places, grids, run.ticker(self.title))
         protected = table
         for name, values in means.items():
-            kept = self.kept_missing(table, name)
-            fresh = grids[name].series(values[~kept], table.schema[name], table.frame.schema[name])
-            column = put_back(table, name, fresh) if kept.any() else fresh.alias(name)
+            missing = self.kept_missing(table, name)
+            fresh = grids[name].series(values[~missing], table.schema[name], table.frame.schema[name])
+            column = set_protected_values(table, name, fresh) if missing.any() else fresh.alias(name)
             protected = protected.with_values(name, column)
         release = Release.record_by_record(protected, notes=self.remarks(table))
         shown = protected.matrix(table.chosen)
-        return self.spent(reordered(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table))
+        return self.with_budget(
+            reorder(release, np.lexsort(shown.T[::-1])), table, steps, void=self._void(table)
+        )
 
     def _of_orders(
         self, places: Mapping[str, Ints], grids: Mapping[str, Grid], tick: _opendp.Tick
@@ -149,8 +151,8 @@ class PrivateMicroaggregation(LocalMethod):
         first = self.epsilon / 2 if levels_of(n, self.k) else 0.0
         share = (self.epsilon - first) / len(grids)
         every = np.stack(list(places.values()), axis=1)
-        boxes = halved(every, sizes, k=self.k, records=self.records, epsilon=first)
-        shown, means = boxes.shown, {}
+        boxes = halve_boxes(every, sizes, k=self.k, records=self.records, epsilon=first)
+        shown, means = boxes.box_of_record, {}
         for column, name in enumerate(grids):
             tick(column, len(grids))
             found = boxes.means(column, every[:, column], records=self.records, epsilon=share)
@@ -200,7 +202,7 @@ def _order(places: Mapping[str, Ints], grids: Mapping[str, Grid]) -> Ints:
 
 
 @dataclass(frozen=True)
-class Boxes:
+class GridBoxes:
     """From ``lows`` to ``highs`` [box, column], places of a grid that belong to it.
 
     ``counts`` are how many records each box shows, which is noisy and adds up to all; ``of`` in which box
@@ -213,7 +215,7 @@ class Boxes:
     of: Ints
 
     @property
-    def shown(self) -> Ints:
+    def box_of_record(self) -> Ints:
         """The box in which each record is shown: its own, but for those of boxes that show fewer."""
         n, order = len(self.of), np.argsort(self.of, kind="stable")
         sizes = np.bincount(self.of, minlength=len(self.counts))
@@ -242,7 +244,7 @@ def levels_of(n: int, k: int) -> int:
     return max(0, int(math.log2(n / k))) if n >= k else 0
 
 
-def halved(places: Ints, sizes: Ints, *, k: int, records: int, epsilon: float) -> Boxes:
+def halve_boxes(places: Ints, sizes: Ints, *, k: int, records: int, epsilon: float) -> GridBoxes:
     """Halve the whole range, its widest side first, as long as both halves show at least ``k`` records.
 
     How many records there are is known, as neighbours have as many; one in the place of another changes two
@@ -269,4 +271,4 @@ def halved(places: Ints, sizes: Ints, *, k: int, records: int, epsilon: float) -
         lows, highs = np.vstack([lows, bottoms]), np.vstack([highs, tops])
         counts = np.concatenate([np.where(parted, counts - above, counts), above[parted]])
         open_ = np.concatenate([parted, np.ones(len(side), dtype=np.bool_)])
-    return Boxes(lows, highs, counts, of)
+    return GridBoxes(lows, highs, counts, of)

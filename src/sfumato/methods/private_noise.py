@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sfumato.core.budget import Spending, concentrated
-from sfumato.core.method import put_back
+from sfumato.core.budget import Spending, rho_of_epsilon
+from sfumato.core.method import set_protected_values
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -34,11 +34,11 @@ class _PrivateNoise(ByColumnMethod):
             protected = protected.with_values(name, self._series(table, name, grid, noisy))
             steps.append(self._step(name, share))
         release = Release.record_by_record(protected, notes=self.remarks(table))
-        return self.spent(release, table, steps, delta=getattr(self, "delta", 0.0))
+        return self.with_budget(release, table, steps, delta=getattr(self, "delta", 0.0))
 
     def _series(self, table: Table, name: str, grid: Grid, places: Ints) -> Any:
         fresh = grid.series(places, table.schema[name], table.frame.schema[name])
-        return put_back(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
+        return set_protected_values(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
 
     def _budget(self) -> float:
         raise NotImplementedError
@@ -178,7 +178,7 @@ class PrivateGaussian(_PrivateNoise):
     )  # fmt: skip
 
     def _budget(self) -> float:
-        return concentrated(self.epsilon, self.delta)
+        return rho_of_epsilon(self.epsilon, self.delta)
 
     def _noisy(self, places: Ints, size: int, share: float, tick: _opendp.Tick) -> Ints:
         return _opendp.gaussian(places, sensitivity=size * math.sqrt(self.records), rho=share, tick=tick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sfumato.core.method import Gives, put_back
+from sfumato.core.method import Gives, set_protected_values
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
@@ -83,10 +83,14 @@ class PrivateResponse(ByColumnMethod):
                 codes = codes + 1
             there = codes >= 0
             tick = run.ticker(f"{self.title}: {name}")
-            codes = _opendp.responded(codes[there], len(categories), epsilon=share / self.records, tick=tick)
+            codes = _opendp.randomised_response(
+                codes[there], len(categories), epsilon=share / self.records, tick=tick
+            )
             fresh = in_type(categories.gather(codes), table.frame.schema[name])
-            column = put_back(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
+            column = (
+                set_protected_values(table, name, fresh) if len(fresh) < len(table) else fresh.alias(name)
+            )
             protected = protected.with_values(name, column)
             steps.append(spending(f"randomised response on {name}", "replace", epsilon=share))
         release = Release.record_by_record(protected, notes=self.remarks(table))
-        return self.spent(release, table, steps)
+        return self.with_budget(release, table, steps)

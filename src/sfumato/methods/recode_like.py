@@ -12,7 +12,7 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import Resource, param
-from sfumato.core.release import Fit, Release
+from sfumato.core.release import FittedMethod, Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import Cover, cover_of, extent
@@ -20,7 +20,7 @@ from sfumato.data.generalised.nodes import MISSING
 from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, UnreachableError, counted
+from sfumato.errors import DataError, RefusedError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.methods._enforcing import COMPARABLE
 
@@ -155,9 +155,9 @@ class RecodeLike(Method):
             )
         rows, shown = np.append(boxes.examples, MISSING)[found], table
         for name in table.chosen:
-            shown = to_wildcard(_shown(shown, like, name, rows), name, uncovered)
+            shown = to_wildcard(_show_like(shown, like, name, rows), name, uncovered)
         note = (
-            f"{counted(n_uncovered, 'record')} that no box of `{self.like}` covers, suppressed in every key"
+            f"{count_noun(n_uncovered, 'record')} outside every box of `{self.like}`, suppressed in every key"
         )
         return Release.record_by_record(
             shown,
@@ -182,14 +182,14 @@ class RecodeLike(Method):
 def learning(release: Release, keys: Sequence[str]) -> Release:
     """Have the release of a local recoding say how other tables are recoded like it."""
     table = release.table.select(sorted(keys)).aimed_at(())
-    return replace(release, fit=Fit(RecodeLike(), {str(RecodeLike().like): table}))
+    return replace(release, fit=FittedMethod(RecodeLike(), {str(RecodeLike().like): table}))
 
 
 # Records as points, combinations of keys as boxes ------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Boxes:
+class _KeyBoxes:
     """Records of one table as points, combinations of keys of another as boxes, the narrowest first."""
 
     points: Floats  # [n, columns] +∞: a value that only an unbounded side covers
@@ -201,7 +201,7 @@ class _Boxes:
 
 
 @dataclass(frozen=True)
-class _Side:
+class _KeyColumn:
     """One column: the values of the records, and what each box stands for there."""
 
     values: Floats  # [n] NaN: covered by nothing but the wildcard
@@ -212,7 +212,7 @@ class _Side:
     members: Bytes  # [lists, values]
 
 
-def _boxes_of(table: Table, like: Table, *, anything: bool) -> _Boxes:
+def _boxes_of(table: Table, like: Table, *, anything: bool) -> _KeyBoxes:
     classes = Classes.of(like, table.chosen)
     examples = np.sort(classes.examples)  # in the order in which they come: of equals the first is taken
     shown = like.take(examples)
@@ -226,42 +226,42 @@ def _boxes_of(table: Table, like: Table, *, anything: bool) -> _Boxes:
     for column, side in enumerate(sides):
         lists[:, column] = np.where(side.lists < 0, -1, side.lists + n_lists)
         n_lists += len(side.members)
-    return _Boxes(
-        points=_stacked([side.values for side in sides], len(table)),
-        lows=_stacked([side.lows for side in sides], len(examples))[order],
-        highs=_stacked([side.highs for side in sides], len(examples))[order],
+    return _KeyBoxes(
+        points=_stack_columns([side.values for side in sides], len(table)),
+        lows=_stack_columns([side.lows for side in sides], len(examples))[order],
+        highs=_stack_columns([side.highs for side in sides], len(examples))[order],
         lists=lists[order],
-        members=_padded([side.members for side in sides]),
+        members=_pad_lists([side.members for side in sides]),
         examples=examples[order],
     )
 
 
-def _stacked(columns: list[Floats], n: int) -> Floats:
+def _stack_columns(columns: list[Floats], n: int) -> Floats:
     stacked = np.column_stack(columns) if columns else np.zeros((n, 0))
     return np.where(np.isnan(stacked), np.inf, stacked)
 
 
-def _padded(parts: list[Bytes]) -> Bytes:
+def _pad_lists(parts: list[Bytes]) -> Bytes:
     """The lists of all columns one below the other, filled up to one length."""
     longest = max((part.shape[1] for part in parts), default=0)
     filled = [np.pad(part, ((0, 0), (0, longest - part.shape[1]))) for part in parts if len(part)]
     return np.concatenate(filled) if filled else np.zeros((0, longest), dtype=np.uint8)
 
 
-def _side_of(table: Table, shown: Table, name: str, *, anything: bool) -> _Side:
+def _side_of(table: Table, shown: Table, name: str, *, anything: bool) -> _KeyColumn:
     """Put the column of both tables on one line, missing values at a place of their own."""
     values, cover = cover_of(table, shown, name, nested=True)
-    gone, wild, lows, highs = cover.missing, cover.wild, cover.lows, cover.highs
+    gone, wild, lows, highs = cover.missing, cover.wildcards, cover.lows, cover.highs
     if table.schema[name].kind is Kind.DATE and cover.sets is None and cover.step:
         values = np.floor(values / cover.step) * cover.step  # noon lies in the day
-    widths = replace(cover, domain=extent(lows, highs)).spread()
+    widths = replace(cover, domain=extent(lows, highs)).share_of_domain()
     finite = np.concatenate([each[np.isfinite(each)] for each in (values, lows, highs)])
     most = finite.max(initial=0.0)
     # A range without an upper end must not reach what is no value: it ends where the last value is.
     highs = np.where(np.isposinf(highs) & ~wild, most, highs)
     hole = np.nextafter(most, np.inf)  # beyond all values, and below the infinity of what was never seen
     members, lists = _lists(cover, name)
-    return _Side(
+    return _KeyColumn(
         values=np.where(table.missing(name), hole, values),
         lows=np.where(gone, -np.inf if anything else hole, lows),
         highs=np.where(gone, np.inf if anything else hole, highs),
@@ -276,7 +276,7 @@ def _lists(cover: Cover, name: str) -> tuple[Bytes, Ints]:
     if cover.sets is None or cover.codes is None:
         return np.zeros((0, 0), dtype=np.uint8), np.full(len(cover.lows), -1, dtype=np.int64)
     sets = cover.sets
-    used = np.unique(cover.codes[~cover.silent])
+    used = np.unique(cover.codes[~cover.uninformative])
     gaps = used[(sets.highs - sets.lows + 1 > sets.sizes)[used]]
     _require_room(len(gaps) * len(sets.places), name)
     lists = np.full(len(sets.sizes) + 1, -1, dtype=np.int64)  # the last is that of code −1
@@ -299,7 +299,7 @@ def _require_room(n_cells: int, name: str) -> None:
 # Boxes shown -------------------------------------------------------------------------------------------
 
 
-def _shown(table: Table, like: Table, name: str, rows: Ints) -> Table:
+def _show_like(table: Table, like: Table, name: str, rows: Ints) -> Table:
     """Show a column as the records ``rows`` of ``like`` do (−1: no record, which is dealt with later)."""
     nodes = like.nodes.get(name)
     if not like.is_generalised(name):

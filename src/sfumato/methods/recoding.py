@@ -33,14 +33,14 @@ def hierarchies_of(
             hierarchy.require()
             found[name] = hierarchy
             continue
-        found[name] = table.remember(name, "hierarchy", lambda: [_grown(table, name)])[0]  # noqa: B023
+        found[name] = table.remember(name, "hierarchy", lambda: [_grow_hierarchy(table, name)])[0]  # noqa: B023
         grown.append(name)
     if not grown:
         return found, ()
     return found, (f"no hierarchy is declared for {quoted(grown)}: one that fits the values was grown",)
 
 
-def _grown(table: Table, name: str) -> Hierarchy | None:
+def _grow_hierarchy(table: Table, name: str) -> Hierarchy | None:
     column = table.schema[name]
     present = present_values(column, table.frame[name])
     return propose(column, present) if len(present) else None

@@ -18,7 +18,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, counted
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._enforcing import COMPARABLE
 from sfumato.methods._resources import columns_of
@@ -139,7 +139,7 @@ class Regeneration(Method):
             supply = _own_supply(table, name, exact, places) if known is None else _supply(known, name, exact)
             copies = _copies(supply, len(places), exact=self.counts == "exact" and known is not None)
             if copies is None:
-                notes.append(f"no value of `{name}` is known: {counted(len(places), 'masked cell')} left")
+                notes.append(f"no value of `{name}` is known: {count_noun(len(places), 'masked cell')} left")
                 continue
             rows = np.arange(len(table))
             rows[run.rng(name).permutation(places)] = len(table) + np.repeat(np.arange(len(copies)), copies)
@@ -261,7 +261,7 @@ def _supply(known: pl.DataFrame, name: str, exact: pl.Series) -> _Supply:
     unread = int((values.is_null() & summed["value"].is_not_null()).sum())
     if unread:
         raise DataError(
-            f"the values of `{name}` in the marginals must be of its type, got: {counted(unread, 'other')}",
+            f"values of `{name}` in the marginals must be of its type, got: {count_noun(unread, 'other')}",
             hint="write numbers with a point and dates as 2026-11-15",
         )
     return _Supply(name, values, summed["count"].to_numpy())

@@ -133,10 +133,10 @@ class RotationNoise(Method):
             return Release.unchanged(table)
         values = table.matrix(table.chosen)
         centre = kernels.moments.means_of(values).mean
-        turned = self._turned(values - centre, table.chosen, run) + centre
+        turned = self._rotate_records(values - centre, table.chosen, run) + centre
         return Release.record_by_record(with_matrix(table, table.chosen, turned))
 
-    def _turned(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
+    def _rotate_records(self, values: Floats, names: Sequence[str], run: Run) -> Floats:
         """Turn centred records, each among those that have the same columns."""
         tick, turned = run.ticker(self.title), values.copy()
         missing, lonely = np.isnan(values), list[Ints]()
@@ -145,12 +145,14 @@ class RotationNoise(Method):
                 lonely.append(rows)
                 continue
             place, key = np.ix_(rows, columns), np.packbits(missing[rows[0]]).tobytes()
-            turned[place] = self._mixed(values[place], run.rng("groups", key if missing.any() else b""), tick)
+            turned[place] = self._rotate_groups(
+                values[place], run.rng("groups", key if missing.any() else b""), tick
+            )
         if lonely:
-            self._turn_lonely(turned, np.concatenate(lonely), names, run)
+            self._rotate_rare_patterns(turned, np.concatenate(lonely), names, run)
         return turned
 
-    def _turn_lonely(self, values: Floats, rows: Ints, names: Sequence[str], run: Run) -> None:
+    def _rotate_rare_patterns(self, values: Floats, rows: Ints, names: Sequence[str], run: Run) -> None:
         """Turn, one column at a time, the records whose pattern of missing values too few share."""
         for column, name in enumerate(names):
             present = np.flatnonzero(~np.isnan(values[:, column]))
@@ -160,9 +162,11 @@ class RotationNoise(Method):
                 others = np.setdiff1d(present, pool)
                 pool = np.concatenate([pool, rng.choice(others, _MIN_RECORDS - len(pool), replace=False)])
             if len(pool):
-                values[pool, column] = self._mixed(values[pool, column][:, None], rng, _untold)[:, 0]
+                values[pool, column] = self._rotate_groups(values[pool, column][:, None], rng, _untold)[:, 0]
 
-    def _mixed(self, values: Floats, rng: np.random.Generator, tick: Callable[[int, int], None]) -> Floats:
+    def _rotate_groups(
+        self, values: Floats, rng: np.random.Generator, tick: Callable[[int, int], None]
+    ) -> Floats:
         """Deal records into groups and turn each; what is left over joins the last."""
         n = len(values)
         order, mixed = rng.permutation(n), np.empty_like(values)
@@ -171,15 +175,15 @@ class RotationNoise(Method):
         at_once = max(1, _DRAWS_AT_ONCE // self.size**2)
         for start in range(0, len(groups), at_once):
             some = groups[start : start + at_once]
-            mixed[some] = rotated(values[some], np.radians(self.angle), rng)
+            mixed[some] = rotate_groups(values[some], np.radians(self.angle), rng)
             tick(start * self.size, n)
         rest = order[None, last:]
-        mixed[rest] = rotated(values[rest], np.radians(self.angle), rng)
+        mixed[rest] = rotate_groups(values[rest], np.radians(self.angle), rng)
         tick(n, n)
         return mixed
 
 
-def rotated(groups: Floats, angle: float, rng: np.random.Generator) -> Floats:
+def rotate_groups(groups: Floats, angle: float, rng: np.random.Generator) -> Floats:
     """Turn the records of each group (float64[groups, records, columns]) in random planes.
 
     The planes are orthogonal to each other and to the vector of ones: sums and sums of products over a

@@ -143,7 +143,7 @@ class Rounding(ColumnMethod):
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:
         """Round the values of one column."""
-        between = kernels.rounding.Between.of(column.values, self.base_of(column))
+        between = kernels.rounding.RoundingCell.of(column.values, self.base_of(column))
         if self.mode == "nearest":
             up = between.nearer_up()
         elif self.mode == "random":
@@ -153,7 +153,7 @@ class Rounding(ColumnMethod):
             order = order[np.argsort(column.values[order], kind="stable")]
             up = np.empty(len(column), dtype=np.bool_)
             up[order] = kernels.rounding.turns(between.share[order], rng, margin=between.margin())
-        rounded: Values = between.rounded(up)
+        rounded: Values = between.round_to_base(up)
         return rounded
 
     def base_of(self, column: ColumnView) -> float:
@@ -281,11 +281,11 @@ class MultivariateRounding(BlockMethod):
             return kernels.moments.means_of(block.values)
         draws = [chance.rng(name, "offset").random() for name in block.names]
         offsets = np.array(draws) if self.offset == "random" else np.zeros(len(draws))
-        return _Lattice(kernels.moments.Moments.of(block.values, summaries[0].mean), offsets)
+        return _RoundingLattice(kernels.moments.PairwiseMoments.of(block.values, summaries[0].mean), offsets)
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:  # noqa: ARG002
         """Carry the records of one block to the lattice and back."""
-        lattice: _Lattice = summaries[1]
+        lattice: _RoundingLattice = summaries[1]
         means, deviations = lattice.moments.means(), np.sqrt(lattice.moments.variances())
         scales = np.where(deviations > 0, deviations, 1.0)
         correlation = _definite(lattice.moments.covariance() / np.outer(scales, scales))
@@ -313,7 +313,7 @@ def _definite(correlation: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Lattice:
+class _RoundingLattice:
     """What the blocks know of the lattice: the moments of all, and the offsets that the first block drew."""
 
     moments: Any

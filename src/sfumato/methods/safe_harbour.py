@@ -20,7 +20,7 @@ from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
-from sfumato.errors import DataError, counted
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags
 from sfumato.methods._enforcing import COMPARABLE
 
@@ -195,10 +195,12 @@ class SafeHarbour(Method):
             if turn.level is None:
                 shown = (to_wildcard if self.show == "wildcard" else to_missing)(shown, turn.column, rare)
             elif not table.missing(turn.column).all():
-                shown = _climbed(table, shown, turn.column, rare, hierarchies.at(turn.column, turn.level))
+                shown = _show_at_level(
+                    table, shown, turn.column, rare, hierarchies.at(turn.column, turn.level)
+                )
             rare = self._rare(shown)
         if rare.any():
-            n_rare = counted(int(rare.sum()), "record")
+            n_rare = count_noun(int(rare.sum()), "record")
             notes.append(f"{n_rare} still alike to fewer than {self.k} when the order ended")
         return Release.record_by_record(shown, notes=(*notes, *hierarchies.notes))
 
@@ -224,7 +226,7 @@ def _gets_coarser(turns: list[_Turn]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Level:
+class _HierarchyLevel:
     """A level of a hierarchy, and whether the labels of numbers are ranges on all levels."""
 
     hierarchy: Hierarchy
@@ -240,7 +242,7 @@ class _Hierarchies:
         self._made: dict[str, tuple[Hierarchy, bool]] = {}
         self.notes: list[str] = []
 
-    def at(self, name: str, level: int) -> _Level:
+    def at(self, name: str, level: int) -> _HierarchyLevel:
         """One level of a column's hierarchy, which is made once."""
         if name not in self._made:
             made = self._make(name)
@@ -250,7 +252,7 @@ class _Hierarchies:
             raise DataError(
                 f"`order` must name a level from 1 to {hierarchy.height - 1} of `{name}`, got: `{level}`"
             )
-        return _Level(hierarchy, min(level, hierarchy.height - 1), ranged)
+        return _HierarchyLevel(hierarchy, min(level, hierarchy.height - 1), ranged)
 
     def _make(self, name: str) -> Hierarchy:
         column, series = self._table.schema[name], self._table.frame[name]
@@ -292,7 +294,7 @@ class _Hierarchies:
         return True
 
 
-def _climbed(table: Table, shown: Table, name: str, rows: Flags, to: _Level) -> Table:
+def _show_at_level(table: Table, shown: Table, name: str, rows: Flags, to: _HierarchyLevel) -> Table:
     """Show the records ``rows`` at a level of their hierarchy."""
     series, present = table.frame[name], ~table.missing(name)
     exact = series.zip_with(pl.Series(present), pl.Series([None], dtype=series.dtype))

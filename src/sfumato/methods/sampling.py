@@ -129,10 +129,10 @@ class Sampling(Method):
         units = self._units(table)
         n_units = len(table) if units is None else int(units.max(initial=-1)) + 1
         n_drawn = max(1, int(self.share * n_units / 100 + 0.5))
-        drawn = self._drawn(n_units, n_drawn, run.rng("units"))
+        drawn = self._draw_units(n_units, n_drawn, run.rng("units"))
         rows = np.flatnonzero(drawn if units is None else drawn[units])
         run.tell(self.title, len(table), len(table))
-        sample = _weighed(table.take(rows), n_units / n_drawn)
+        sample = _scale_weights(table.take(rows), n_units / n_drawn)
         return Release.of(sample, source_rows=rows, figures={"records_left_out": len(table) - len(rows)})
 
     def _units(self, table: Table) -> Ints | None:
@@ -148,7 +148,7 @@ class Sampling(Method):
         turns[np.argsort(firsts)] = np.arange(len(firsts))
         return turns[units]
 
-    def _drawn(self, n_units: int, n_drawn: int, rng: np.random.Generator) -> Flags:
+    def _draw_units(self, n_units: int, n_drawn: int, rng: np.random.Generator) -> Flags:
         drawn = np.zeros(n_units, dtype=np.bool_)
         if self.design == "simple":
             drawn[rng.choice(n_units, n_drawn, replace=False, shuffle=False)] = True
@@ -159,7 +159,7 @@ class Sampling(Method):
         return drawn
 
 
-def _weighed(sample: Table, factor: float) -> Table:
+def _scale_weights(sample: Table, factor: float) -> Table:
     """Let each record stand for ``factor`` times as many."""
     name = sample.schema.only_role(Role.WEIGHT)
     if name is None:

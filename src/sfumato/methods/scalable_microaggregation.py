@@ -174,5 +174,5 @@ class ProjectionMicroaggregation(Microaggregation):
 def first_component(points: Floats) -> Floats:
     """Find the direction in which points around zero vary most; its greatest loading is positive."""
     _, vectors = np.linalg.eigh(points.T @ points)
-    faced: Floats = vectors[:, -1] * kernels.moments.facing(vectors[:, -1])
+    faced: Floats = vectors[:, -1] * kernels.moments.canonical_signs(vectors[:, -1])
     return faced

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import ColumnMethod, ColumnView, put_back
+from sfumato.core.method import ColumnMethod, ColumnView, set_protected_values
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
-from sfumato.methods._copula import Copula, Scores
-from sfumato.methods._given import GivenMethod
+from sfumato.methods._conditional_method import GivenMethod
+from sfumato.methods._copula import Copula, NormalScores
 
 #: Narrower windows would leave a value alone where the number of records is odd.
 _FEWEST_IN_WINDOW = 3
@@ -196,18 +196,18 @@ class DataShuffling(GivenMethod):
         """Draw scores from the model, and give the values to the records in the order of the scores."""
         if not len(table):
             return Release.unchanged(table)
-        scores = Scores.of(table, self.given_columns(table), run)
-        draws = Copula.fitted(scores).drawn(scores, table.chosen, self.independence, run)
+        scores = NormalScores.of(table, self.given_columns(table), run)
+        draws = Copula.fit(scores).draw(scores, table.chosen, self.independence, run)
         protected = table
         for position, name in enumerate(run.track(self.title, table.chosen, total=len(table.chosen))):
-            fresh = _dealt(table, name, scores.shares[:, position], draws[:, position])
+            fresh = _assign_by_rank(table, name, scores.shares[:, position], draws[:, position])
             protected = protected.with_values(name, fresh)
         return Release.record_by_record(protected)
 
 
-def _dealt(table: Table, name: str, shares: Floats, draws: Floats) -> pl.Series:
+def _assign_by_rank(table: Table, name: str, shares: Floats, draws: Floats) -> pl.Series:
     """Give the i-th smallest value of a column to the record with the i-th smallest draw."""
     present = np.flatnonzero(~np.isnan(shares))
     sources = np.empty(len(present), dtype=np.int64)
     sources[np.argsort(draws[present], kind="stable")] = present[np.argsort(shares[present], kind="stable")]
-    return put_back(table, name, table.frame[name].gather(pl.Series(sources, dtype=pl.UInt32)))
+    return set_protected_values(table, name, table.frame[name].gather(pl.Series(sources, dtype=pl.UInt32)))

@@ -15,7 +15,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import closed_up, distinct_of
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._buckets import BucketMethod, parted
+from sfumato.methods._buckets import BucketMethod, split_into_tables
 from sfumato.methods.bucketisation import near_buckets
 from sfumato.methods.mondrian import target_classes
 
@@ -112,29 +112,29 @@ class Slicing(BucketMethod):
         ties = associations(table.take(rows), table.chosen, names)
         everybody = np.arange(len(table)), np.array([[0, len(table)]])
         slices = _around(medoids(1 - ties, self.slices), ties)
-        while len(slices[0]) > 1 and fails(*everybody, _named(slices[0], table)).any():
+        while len(slices[0]) > 1 and fails(*everybody, _names_at(slices[0], table)).any():
             slices = _without_loosest(slices, ties)
-        beside, shared = _named(slices[0], table), list[str]()
+        beside, shared = _names_at(slices[0], table), list[str]()
         for place in sorted({place for each in slices[1:] for place in each}, key=lambda key: -ties[0, key]):
-            more = [*shared, *_named([place], table)]
+            more = [*shared, *_names_at([place], table)]
             if len(more) <= self.overlap and not fails(*everybody, (*beside, *more)).any():
                 shared = more
-        told = partial(fails, beside=(*beside, *shared))
-        buckets = near_buckets(table, self.l, told, run, self.title)
-        keys = sorted((_named(each, table) for each in slices[1:]), key=len, reverse=True)
+        fails_here = partial(fails, beside=(*beside, *shared))
+        buckets = near_buckets(table, self.l, fails_here, run, self.title)
+        keys = sorted((_names_at(each, table) for each in slices[1:]), key=len, reverse=True)
         columns = [*(keys or [()]), (*beside, *names)]
         tables = dict(zip(self.table_names(), columns, strict=False))
-        return parted(table, buckets, tables, run, shared=shared)
+        return split_into_tables(table, buckets, tables, run, shared=shared)
 
 
-def _named(places: Sequence[int], table: Table) -> tuple[str, ...]:
+def _names_at(places: Sequence[int], table: Table) -> tuple[str, ...]:
     """The keys at these places; the first place is that of the sensitive columns."""
     return tuple(table.chosen[place - 1] for place in places if place)
 
 
 def associations(table: Table, keys: Sequence[str], learnt: Sequence[str]) -> Floats:
     """How much columns tell of each other, from 0 to 1; the first stands for all that is ``learnt``."""
-    codes = {name: _coded(table, name) for name in (*keys, *learnt)}
+    codes = {name: _encode_column(table, name) for name in (*keys, *learnt)}
     ties = np.eye(len(keys) + 1)
     for row, name in enumerate(keys, start=1):
         ties[0, row] = ties[row, 0] = max(contingency(codes[name], codes[each]) for each in learnt)
@@ -143,7 +143,7 @@ def associations(table: Table, keys: Sequence[str], learnt: Sequence[str]) -> Fl
     return ties
 
 
-def _coded(table: Table, name: str) -> Ints:
+def _encode_column(table: Table, name: str) -> Ints:
     """A column in classes: its categories, what it was made coarser to, or tenths of its numbers."""
     if table.is_generalised(name):
         return closed_up(column_codes(table, name)).codes.astype(np.int64)
@@ -167,18 +167,21 @@ def medoids(distances: Floats, count: int) -> list[int]:
     chosen = [int(distances.sum(axis=1).argmin())]
     while len(chosen) < min(count, len(distances)):
         rest = [item for item in range(len(distances)) if item not in chosen]
-        chosen.append(min(rest, key=lambda item: _spread(distances, [*chosen, item])))
+        chosen.append(min(rest, key=lambda item: _cluster_cost(distances, [*chosen, item])))
     improved = True
     while improved:
         improved = False
         for place, item in product(range(len(chosen)), range(len(distances))):
             other = [*chosen[:place], item, *chosen[place + 1 :]]
-            if item not in chosen and _spread(distances, other) < _spread(distances, chosen) - 1e-12:
+            if (
+                item not in chosen
+                and _cluster_cost(distances, other) < _cluster_cost(distances, chosen) - 1e-12
+            ):
                 chosen, improved = other, True
     return sorted(chosen)
 
 
-def _spread(distances: Floats, chosen: Sequence[int]) -> float:
+def _cluster_cost(distances: Floats, chosen: Sequence[int]) -> float:
     return float(distances[:, list(chosen)].min(axis=1).sum())
 
 
@@ -194,11 +197,11 @@ def _without_loosest(slices: Sequence[Sequence[int]], ties: Floats) -> list[list
     """Move the key that is tied least to the sensitive columns to the slice that it is tied to most."""
     first, *others = slices
     loosest = min((place for place in first if place), key=lambda place: ties[0, place])
-    kept = [place for place in first if place != loosest]
+    cluster = [place for place in first if place != loosest]
     if not others:
-        return [kept, [loosest]]
+        return [cluster, [loosest]]
     home = max(range(len(others)), key=lambda place: ties[loosest, list(others[place])].max())
     return [
-        kept,
+        cluster,
         *(sorted([*each, loosest]) if place == home else list(each) for place, each in enumerate(others)),
     ]

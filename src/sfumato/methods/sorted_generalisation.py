@@ -7,11 +7,11 @@ import polars as pl
 
 from sfumato import kernels
 from sfumato.data.classes.packing import Coding, number, pack
-from sfumato.data.generalised.ranges import Groups
+from sfumato.data.generalised.ranges import RecordGroups
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.methods._local_recoding import Canvas, LocalRecoding, joined_until_met, natural_places
+from sfumato.methods._local_recoding import Canvas, LocalRecoding, join_failing_groups, natural_places
 
 
 class SortedGeneralisation(LocalRecoding):
@@ -73,13 +73,13 @@ class SortedGeneralisation(LocalRecoding):
     title = "Sorted generalisation"
     references = ("sanchez2016",)
 
-    def group(self, canvas: Canvas) -> tuple[Groups, tuple[str, ...]]:
+    def group(self, canvas: Canvas) -> tuple[RecordGroups, tuple[str, ...]]:
         """Take k at a time from the order, and join what fails."""
         patterns, order = order_from_zero(canvas.table)
         sizes = np.bincount(patterns)
         starts = kernels.groups.sorted_clusters.neighbours(sizes, canvas.k)
-        groups = Groups(order, starts)
-        return groups if canvas.needs_only_k else joined_until_met(groups, canvas), ()
+        groups = RecordGroups(order, starts)
+        return groups if canvas.needs_only_k else join_failing_groups(groups, canvas), ()
 
 
 def order_from_zero(table: Table) -> tuple[Ints, Ints]:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato import kernels
-from sfumato.core.method import Method, put_back
+from sfumato.core.method import Method, set_protected_values
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
 from sfumato.core.release import Release
@@ -119,7 +119,7 @@ class SullivanNoise(Method):
             return Release.unchanged(table)
         numbers = [table.numbers(name) for name in table.chosen]
         scores = np.stack(list(run.engine.map(_scores, numbers)), axis=1)
-        moments = kernels.moments.Moments.of(scores, np.zeros(scores.shape[1]))
+        moments = kernels.moments.PairwiseMoments.of(scores, np.zeros(scores.shape[1]))
         draws = [run.rng(name, "noise").standard_normal(len(table)) for name in table.chosen]
         noisy = scores + np.stack(draws, axis=1) @ mixing(self.ratio * moments.covariance())
         work = [
@@ -130,13 +130,13 @@ class SullivanNoise(Method):
             )
             for place, name in enumerate(table.chosen)
         ]
-        results = run.track(self.title, run.engine.map(_back, work), total=len(work))
+        results = run.track(self.title, run.engine.map(_map_to_ranks, work), total=len(work))
         protected = table
         for name, found in zip(table.chosen, results, strict=True):
             if self._keeps(table, name):
                 series = table.frame[name].gather(pl.Series(found, dtype=pl.UInt32))
             else:
-                series = put_back(table, name, found[~table.missing(name)])
+                series = set_protected_values(table, name, found[~table.missing(name)])
             protected = protected.with_values(name, series)
         return Release.record_by_record(protected)
 
@@ -155,7 +155,7 @@ def _scores(numbers: Floats) -> Floats:
     return scores
 
 
-def _back(work: tuple[Floats, Floats, RandomKey | None]) -> Values:
+def _map_to_ranks(work: tuple[Floats, Floats, RandomKey | None]) -> Values:
     """Give the records the values of a column in the order of their noisy scores.
 
     Without chance, which record's value each of them gets; else new values, NaN where missing.

@@ -114,15 +114,15 @@ class RecordSuppression(EnforcingMethod):
             run.tell(self.title, int(draft.suppressed.sum()) + len(table) - len(draft.table), len(table))
             new = failing & ~draft.suppressed
             if self.show == "drop" or not new.any():  # those that are suppressed already can only be dropped
-                draft = draft.without(failing)
+                draft = draft.drop_records(failing)
             else:
-                draft = draft.covered(new, guarantee.keys, show=self.show)
+                draft = draft.cover(new, guarantee.keys, show=self.show)
             if not len(draft.table) and self.show != "drop":  # none alone will do, perhaps all together
-                draft = _Rows.of(table).covered(
+                draft = _Rows.of(table).cover(
                     np.ones(len(table), dtype=np.bool_), guarantee.keys, show=self.show
                 )
                 if guarantee.failing(draft.table, run).any():
-                    draft = draft.without(draft.suppressed)
+                    draft = draft.drop_records(draft.suppressed)
             self._require_within_limit(draft, len(table))
         n_suppressed, n_dropped = int(draft.suppressed.sum()), len(table) - len(draft.table)
         note = f"{n_suppressed} records suppressed and {n_dropped} dropped, of {len(table)}"
@@ -161,12 +161,12 @@ class _Rows:
         """Begin with a table as it is."""
         return cls(table, np.arange(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.bool_))
 
-    def without(self, gone: Flags) -> _Rows:
+    def drop_records(self, gone: Flags) -> _Rows:
         """Drop records."""
         left = np.flatnonzero(~gone)
         return _Rows(self.table.take(left), self.rows[left], self.suppressed[left])
 
-    def covered(self, more: Flags, names: tuple[str, ...], *, show: str) -> _Rows:
+    def cover(self, more: Flags, names: tuple[str, ...], *, show: str) -> _Rows:
         """Suppress the keys of more records."""
         table = self.table
         for name in names:
@@ -247,7 +247,7 @@ class AttributeSuppression(EnforcingMethod):
         lost = search.best() if len(guarantee.keys) <= _MOST_KEYS else search.one_by_one()
         notes = (f"columns suppressed: {', '.join(lost)}",) if lost else ()
         figures = {"columns_suppressed": len(lost)}
-        return Release.record_by_record(search.without(lost), notes=notes, figures=figures)
+        return Release.record_by_record(search.suppress_columns(lost), notes=notes, figures=figures)
 
 
 class _ColumnSearch:
@@ -264,7 +264,7 @@ class _ColumnSearch:
         """What a column is worth: by the method and by the schema."""
         return self.method.importance[name] * self.table.schema[name].importance
 
-    def without(self, lost: tuple[str, ...]) -> Table:
+    def suppress_columns(self, lost: tuple[str, ...]) -> Table:
         """The table with these columns suppressed."""
         table = self.table
         for name in lost:
@@ -273,14 +273,16 @@ class _ColumnSearch:
             table = replace(table.with_values(name, new.frame[name]), nodes=nodes)
         return table
 
-    def holds(self, kept: frozenset[str]) -> bool:
+    def holds(self, columns_shown: frozenset[str]) -> bool:
         """Whether all is met if only these keys are shown; what fails on fewer keys fails on more."""
-        if kept not in self.tried:
+        if columns_shown not in self.tried:
             self.run.tell(self.method.title, len(self.tried), 0)
-            fails = any(part < kept and not met for part, met in self.tried.items())
-            lost = tuple(name for name in self.guarantee.keys if name not in kept)
-            self.tried[kept] = not fails and not self.guarantee.failing(self.without(lost), self.run).any()
-        return self.tried[kept]
+            fails = any(part < columns_shown and not met for part, met in self.tried.items())
+            lost = tuple(name for name in self.guarantee.keys if name not in columns_shown)
+            self.tried[columns_shown] = (
+                not fails and not self.guarantee.failing(self.suppress_columns(lost), self.run).any()
+            )
+        return self.tried[columns_shown]
 
     def best(self) -> tuple[str, ...]:
         """The columns to suppress so that those that stay weigh most."""
@@ -292,16 +294,16 @@ class _ColumnSearch:
         left = [*np.cumsum([weights[j] for j in in_turn][::-1])[::-1].tolist(), 0.0]
         best, most = frozenset[str](), 0.0
 
-        def go_on(place: int, kept: frozenset[str], weight: float) -> None:
+        def go_on(place: int, columns_shown: frozenset[str], weight: float) -> None:
             nonlocal best, most
             if weight > most + 1e-9:
-                best, most = kept, weight
+                best, most = columns_shown, weight
             if place == len(in_turn) or weight + left[place] <= most + 1e-9:
                 return
-            more = kept | {keys[in_turn[place]]}
+            more = columns_shown | {keys[in_turn[place]]}
             if self.holds(more):
                 go_on(place + 1, more, weight + weights[in_turn[place]])
-            go_on(place + 1, kept, weight)
+            go_on(place + 1, columns_shown, weight)
 
         go_on(0, best, 0.0)
         return tuple(name for name in keys if name not in best)
@@ -309,13 +311,13 @@ class _ColumnSearch:
     def one_by_one(self) -> tuple[str, ...]:
         """Give up the column whose loss helps most records for its importance, until none is in the way."""
         lost: tuple[str, ...] = ()
-        while (n := int(self.guarantee.failing(self.without(lost), self.run).sum())) and len(lost) < len(
-            self.guarantee.keys
-        ):
+        while (n := int(self.guarantee.failing(self.suppress_columns(lost), self.run).sum())) and len(
+            lost
+        ) < len(self.guarantee.keys):
             gains = []
             for name in self.guarantee.keys:
                 if name not in lost:
-                    after = int(self.guarantee.failing(self.without((*lost, name)), self.run).sum())
+                    after = int(self.guarantee.failing(self.suppress_columns((*lost, name)), self.run).sum())
                     gains.append(((after - n - 1) / self._importance(name), name))
             lost = tuple(sorted((*lost, min(gains)[1])))
         return lost

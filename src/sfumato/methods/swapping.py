@@ -88,10 +88,10 @@ class RankSwapping(ColumnMethod):
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:
         """Swap the values of one column."""
         reach = max(1, int(len(column) * self.window / 100))
-        return exchanged(column.values, kernels.ranks.swap_partners(len(column), reach, rng))
+        return swap_values(column.values, kernels.ranks.swap_partners(len(column), reach, rng))
 
 
-def exchanged(values: Values, partners: Ints) -> Values:
+def swap_values(values: Values, partners: Ints) -> Values:
     """Let the values at rank i and at rank ``partners[i]`` change places; ties rank as the records stand."""
     order = np.argsort(values, kind="stable")
     swapped = np.empty_like(values)
@@ -175,7 +175,7 @@ class RankSwappingDistribution(ColumnMethod):
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values:
         """Swap the values of one column."""
         distance = len(column) * self.distance / 100
-        return exchanged(column.values, kernels.ranks.distant_partners(len(column), distance, rng))
+        return swap_values(column.values, kernels.ranks.distant_partners(len(column), distance, rng))
 
 
 class RankSwappingBuckets(ColumnMethod):
@@ -253,4 +253,4 @@ class RankSwappingBuckets(ColumnMethod):
         """Swap the values of one column."""
         narrowest = 100 / max(len(column), 1)
         n_buckets = max(1, round(100 / max(self.width, narrowest)))
-        return exchanged(column.values, kernels.ranks.bucket_partners(len(column), n_buckets, rng))
+        return swap_values(column.values, kernels.ranks.bucket_partners(len(column), n_buckets, rng))

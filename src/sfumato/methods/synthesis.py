@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.core.method import Gives, Method, Takes, put_back
+from sfumato.core.method import Gives, Method, Takes, set_protected_values
 from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn, param
 from sfumato.core.release import Release
@@ -23,7 +23,7 @@ from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.methods._drawing import By, Coded, Model, fitted
+from sfumato.methods._conditional_models import By, ConditionalModel, ModelColumn, fit_conditional_model
 
 #: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
 #: the second from its second column on, then as a whole.
@@ -36,7 +36,7 @@ _OWN = 2
 _Gaps = tuple[Floats, Floats, int | None, float]
 
 #: Roles of columns that say which records belong together, and nothing else of a person.
-_NUMBERS = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
+_NUMBER_ROLES = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
 
 
 class Synthesis(Method):
@@ -175,22 +175,22 @@ class Synthesis(Method):
 
     def refuses(self, table: Table) -> str | None:
         """Refuse columns that do not fit together, and tables of fewer records than a leaf."""
-        reason = super().refuses(table) or self._unfit(table)
+        reason = super().refuses(table) or self._why_unsuitable(table)
         if reason is not None:
             return reason
         if 0 < len(table) < self.leaf:
             return f"{self.name} must have at least {self.leaf} records to draw from, got: {len(table)}"
-        kept = self._kept(table)
+        original_columns = self._original_columns(table)
         numbered = [name for name in table.names if table.schema[name].role in {Role.HOUSEHOLD, Role.PERSON}]
-        if self.records and kept and numbered:
+        if self.records and original_columns and numbered:
             return (
                 f"{self.name} must draw all columns to draw other numbers of households and persons, "
-                f"got kept: {quoted(kept)}"
+                f"got kept: {quoted(original_columns)}"
             )
         return None
 
-    def _unfit(self, table: Table) -> str | None:
-        given = self._given(table)
+    def _why_unsuitable(self, table: Table) -> str | None:
+        given = self._conditioning_columns(table)
         sets = [name for name in given if table.schema[name].kind is Kind.SET]
         if sets:
             return f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}"
@@ -208,13 +208,13 @@ class Synthesis(Method):
                 )
         return None
 
-    def _given(self, table: Table) -> tuple[str, ...]:
+    def _conditioning_columns(self, table: Table) -> tuple[str, ...]:
         return tuple(sorted(set(table.schema.resolve(self.given)) - set(table.chosen)))
 
-    def _kept(self, table: Table) -> list[str]:
+    def _original_columns(self, table: Table) -> list[str]:
         """The columns that stay with their record, and say something of a person."""
         others = [name for name in table.names if name not in table.chosen]
-        return [name for name in others if table.schema[name].role not in _NUMBERS]
+        return [name for name in others if table.schema[name].role not in _NUMBER_ROLES]
 
     def drive_range(self, table: Table) -> tuple[float, float]:
         """From small leaves to those of half the records."""
@@ -225,18 +225,18 @@ class Synthesis(Method):
         """Fit a model to each column, draw, and draw again what breaks a rule."""
         if not len(table):
             return Release.unchanged(table)
-        frame = _Skeleton.of(table, self, run.rng("records"), whole=not self._kept(table))
+        frame = _Skeleton.of(table, self, run.rng("records"), whole=not self._original_columns(table))
         order = self._order(table, frame)
-        coded = {name: Coded.of(table, name) for name in (*self._given(table), *order)}
+        coded = {name: ModelColumn.of(table, name) for name in (*self._conditioning_columns(table), *order)}
         rare = {name: frame.rare_records(table, name, self.holders) for name in order}
         models = {
             name: self._model(name, order, frame, coded, rare[name])
             for name in run.track(f"{self.title}: fitting", order, total=len(order))
         }
-        drawing = _Drawing(self, table, frame, coded, models, rare=rare)
+        drawing = _SyntheticRecords(self, table, frame, coded, models, rare=rare)
         drawing.draw(np.arange(len(frame.sources)), run.at("round", 0))
         redrawn, anew = drawing.keep_rules(run)
-        made = drawing.assembled(np.arange(len(frame.sources)))
+        made = drawing.assemble(np.arange(len(frame.sources)))
         origin = Origin.synthetic() if frame.whole else Origin.of_rows(frame.sources)
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
         empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
@@ -252,14 +252,14 @@ class Synthesis(Method):
 
     def _order(self, table: Table, frame: _Skeleton) -> list[str]:
         """The columns in the order of their visit: those of households first, then of persons."""
-        said = _split(self.visit)
+        visit_order = _split(self.visit)
         sizes = {name: table.frame[name].n_unique() for name in table.chosen}
-        rest = sorted(set(table.chosen) - set(said), key=lambda name: (sizes[name], name))
-        return sorted([*said, *rest], key=lambda name: frame.levels[name])
+        rest = sorted(set(table.chosen) - set(visit_order), key=lambda name: (sizes[name], name))
+        return sorted([*visit_order, *rest], key=lambda name: frame.levels[name])
 
     def _model(
-        self, name: str, order: Sequence[str], frame: _Skeleton, coded: Mapping[str, Coded], rare: Flags
-    ) -> tuple[Model, tuple[str, ...]]:
+        self, name: str, order: Sequence[str], frame: _Skeleton, coded: Mapping[str, ModelColumn], rare: Flags
+    ) -> tuple[ConditionalModel, tuple[str, ...]]:
         """The model of a column, and what it looks at: nothing that differs within its household."""
         before = [each for each in coded if each not in order] + list(order[: order.index(name)])
         asked = _split(self.predictors[name])
@@ -276,7 +276,9 @@ class Synthesis(Method):
             )
         rows = frame.firsts(frame.levels[name])
         rows = rows if rare.all() else rows[~rare[rows]]  # of only rare ones what is drawn is emptied
-        return fitted(self.by[name], coded[name], [coded[each] for each in used], rows, self.leaf), used
+        return fit_conditional_model(
+            self.by[name], coded[name], [coded[each] for each in used], rows, self.leaf
+        ), used
 
 
 def _split(text: str) -> list[str]:
@@ -303,7 +305,7 @@ class _Skeleton:
         n, own = len(table), np.arange(len(table), dtype=np.int64)
         household = table.schema.only_role(Role.HOUSEHOLD)
         persons = own if table.schema.only_role(Role.PERSON) is None else persons_of(table)
-        homes = persons if household is None else _numbered(table.codes(household).codes)
+        homes = persons if household is None else _number_missing(table.codes(household).codes)
         count, units = method.records or n, (homes, persons, own)
         names = [*table.chosen, *table.schema.resolve(method.given)]
         levels = {name: _level(table, name, units) for name in names}
@@ -353,7 +355,7 @@ class _Skeleton:
         return (*found, self.new[_OWN])
 
 
-def _numbered(codes: Ints) -> Ints:
+def _number_missing(codes: Ints) -> Ints:
     """A number of its own for each record that has none."""
     return np.where(codes < 0, codes.max(initial=-1) + np.cumsum(codes < 0), codes)
 
@@ -369,7 +371,7 @@ def _level(table: Table, name: str, units: Sequence[Ints]) -> int:
     return _OWN
 
 
-class _Drawing:
+class _SyntheticRecords:
     """Records under way: of which original record each has the value of each column."""
 
     def __init__(
@@ -377,8 +379,8 @@ class _Drawing:
         method: Synthesis,
         table: Table,
         frame: _Skeleton,
-        coded: Mapping[str, Coded],
-        models: Mapping[str, tuple[Model, tuple[str, ...]]],
+        coded: Mapping[str, ModelColumn],
+        models: Mapping[str, tuple[ConditionalModel, tuple[str, ...]]],
         *,
         rare: Mapping[str, Flags],
     ) -> None:
@@ -398,10 +400,10 @@ class _Drawing:
             codes = [self.coded[each].codes[self.donors[each][firsts]] for each in used]
             seen = np.stack(codes) if codes else np.zeros((0, len(firsts)), dtype=np.uint8)
             rng = run.rng(name)
-            self.donors[name][firsts] = model.drawn(seen, rng)
+            self.donors[name][firsts] = model.draw_donors(seen, rng)
             self.moves[name][firsts] = rng.random(len(firsts))
-            for kept in (self.donors[name], self.moves[name]) if level < _OWN else ():
-                kept[places] = kept[heads[places]]
+            for drawn_rows in (self.donors[name], self.moves[name]) if level < _OWN else ():
+                drawn_rows[places] = drawn_rows[heads[places]]
 
     def keep_rules(self, run: Run) -> tuple[int, int]:
         """Draw again what breaks a rule of the schema; say how many records were, and how many as a whole."""
@@ -430,20 +432,20 @@ class _Drawing:
 
     def _starts(self, rules: Sequence[Rule], places: Ints, turn: int) -> Ints:
         """From which column on records are drawn again, by the rules they break and their source does not."""
-        order, made = list(self.models), self.assembled(places) if rules else self.table
+        order, made = list(self.models), self.assemble(places) if rules else self.table
         starts = np.full(len(places), len(order))
         before = None if self.frame.whole else self.table.take(self.frame.sources[places])
         for rule in rules:
-            wrong = rule.broken(without_missing(made, rule.columns)).to_numpy()
+            wrong = rule.breaks(without_missing(made, rule.columns)).to_numpy()
             if before is not None:
-                wrong = wrong & ~rule.broken(without_missing(before, rule.columns)).to_numpy()
+                wrong = wrong & ~rule.breaks(without_missing(before, rule.columns)).to_numpy()
             spoken = sorted(order.index(name) for name in rule.columns if name in self.models)
             late, early = spoken[-1], spoken[min(1, len(spoken) - 1)]
             start = late if turn <= _LATE_ROUNDS else early if turn <= _EARLY_ROUNDS else 0
             starts[wrong] = np.minimum(starts[wrong], start)
         return starts
 
-    def assembled(self, places: Ints) -> Table:
+    def assemble(self, places: Ints) -> Table:
         """The new records in some places, as a table."""
         made = self.table.take(self.frame.sources[places])
         for name in self.models:
@@ -451,18 +453,20 @@ class _Drawing:
             values = self.table.select([name]).take(donors)
             series = values.frame[name]
             if self.method.smoothing and self.table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}:
-                series = self._smoothed(values, name, donors, places)
+                series = self._smooth_values(values, name, donors, places)
             if (emptied := self.rare[name][donors]).any():
                 series = series.gather(pl.Series(np.arange(len(series))).set(pl.Series(emptied), None))
             made = made.with_values(name, series)
-        return self._renumbered(self._summed(made), places)
+        return self._renumber_persons(self._restore_sums(made), places)
 
-    def _smoothed(self, values: Table, name: str, donors: Ints, places: Ints) -> pl.Series:
+    def _smooth_values(self, values: Table, name: str, donors: Ints, places: Ints) -> pl.Series:
         lows, highs, decimals, unit = self._gaps(name)
         present = ~values.missing(name)
         at = donors[present]
         moved = lows[at] + self.moves[name][places][present] * (highs[at] - lows[at])
-        return put_back(values, name, moved if decimals is None else np.round(moved, decimals) * unit)
+        return set_protected_values(
+            values, name, moved if decimals is None else np.round(moved, decimals) * unit
+        )
 
     def _gaps(self, name: str) -> _Gaps:
         """Where each original record's value may be moved to, with how many decimals, and in what unit."""
@@ -472,26 +476,26 @@ class _Drawing:
             self.gaps[name] = (*_gaps(numbers / unit, holders, self.method.leaf), unit)
         return self.gaps[name]
 
-    def _summed(self, made: Table) -> Table:
+    def _restore_sums(self, made: Table) -> Table:
         """Sum the drawn totals of what the schema says is a sum, where the original has no exception."""
         for rule, equation, total in sums_in_order(self.table):
-            if total not in self.models or rule.broken(without_missing(self.table, rule.columns)).any():
+            if total not in self.models or rule.breaks(without_missing(self.table, rule.columns)).any():
                 continue
             known = without_missing(made, rule.columns)
             sums = known.select(equation.value(total)).to_series()
             there = (sums.is_not_null() & known[total].is_not_null()).to_numpy()
             if there.any():
-                fresh = put_back(made, total, sums.fill_null(0).to_numpy()[~made.missing(total)])
+                fresh = set_protected_values(made, total, sums.fill_null(0).to_numpy()[~made.missing(total)])
                 before = made.frame[total].cast(fresh.dtype)
                 made = made.with_values(total, fresh.zip_with(pl.Series(there), before))
         return made
 
-    def _renumbered(self, made: Table, places: Ints) -> Table:
+    def _renumber_persons(self, made: Table, places: Ints) -> Table:
         """Numbers of households and persons of a whole table of nobody's are their own; others go."""
         if not self.frame.whole:
             return made
         for column in made.schema.columns:
-            if column.name in self.models or column.role not in _NUMBERS:
+            if column.name in self.models or column.role not in _NUMBER_ROLES:
                 continue
             dtype = made.frame.schema[column.name]
             if column.role in {Role.IDENTIFIER, Role.GROUP}:

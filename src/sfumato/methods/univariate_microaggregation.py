@@ -14,7 +14,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.kernels.arrays import Ints, Values
-from sfumato.methods._centres import centred, notes_on_centres, refusal
+from sfumato.methods._centres import notes_on_centres, refusal, replace_by_centres
 
 
 class UnivariateMicroaggregation(ColumnMethod):
@@ -88,7 +88,9 @@ class UnivariateMicroaggregation(ColumnMethod):
         weights = None if column.weights is None else column.weights[order]
         wish = self.centre[column.column.name]
         shown = np.empty_like(ordered)
-        shown[order] = centred(column.column, ordered, self.partition(ordered), wish=wish, weights=weights)
+        shown[order] = replace_by_centres(
+            column.column, ordered, self.partition(ordered), wish=wish, weights=weights
+        )
         return shown
 
 

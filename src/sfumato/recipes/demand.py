@@ -39,7 +39,7 @@ def repeated_names(names: Sequence[str]) -> list[str]:
     return [f"each scenario must have a name of its own, got twice: {quoted(twice)}"] if twice else []
 
 
-def labelled(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
+def label_demands(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
     """Each demand with the label its score stands under: the measure, after its scenario if they are several.
 
     Two requirements on one measure in one scenario share a label, and so a score; two scenarios must not

@@ -14,7 +14,7 @@ from sfumato.data.series import RELEASES, Course
 from sfumato.errors import PlanError, ReadError
 from sfumato.io import addresses
 from sfumato.io.formats import READING
-from sfumato.io.stdin import STDIN, piped
+from sfumato.io.stdin import STDIN, stdin_file
 
 #: How many releases a series is made for, and the farthest that amounts move over them: a hundredfold.
 _FEWEST_RELEASES, _MOST_RELEASES, _FARTHEST = 2, 10_000, 99.0
@@ -41,14 +41,18 @@ class Source:
     sheet: str = ""
 
     @property
-    def said(self) -> dict[str, str]:
+    def reading_options(self) -> dict[str, str]:
         """What is said of how it is to be read, as a plan does."""
         return {name: getattr(self, name) for name in READING if getattr(self, name)}
 
     @property
     def reading(self) -> dict[str, Any]:
         """What is said of how it is to be read, as `sfumato.io.read_table` takes it."""
-        return {**self.said, "header": self.header == "yes"} if self.header else dict(self.said)
+        return (
+            {**self.reading_options, "header": self.header == "yes"}
+            if self.header
+            else dict(self.reading_options)
+        )
 
     @property
     def is_builtin(self) -> bool:
@@ -57,7 +61,7 @@ class Source:
 
     def check(self, folder: Path) -> Path | str:
         """Where it is, once it is there and is the file the plan was written for."""
-        place = located(self.path, folder)
+        place = locate(self.path, folder)
         if isinstance(place, str):
             return place
         if not place.is_file():
@@ -70,11 +74,11 @@ class Source:
         return place
 
 
-def located(path: str, folder: Path) -> Path | str:
+def locate(path: str, folder: Path) -> Path | str:
     """Where a plan's path leads from the plan's folder: a file, or the address of a table in a database."""
     if path == STDIN:
-        return piped()
-    return addresses.within(path, folder) if addresses.is_address(path) else folder / path
+        return stdin_file()
+    return addresses.resolve_in_folder(path, folder) if addresses.is_address(path) else folder / path
 
 
 def relative_to(place: Path, folder: Path) -> str:

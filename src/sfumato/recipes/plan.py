@@ -16,10 +16,10 @@ from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_a
 from sfumato.data.rules import Rule
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import UNIT_ROLES, Role, Schema, SchemaSpec
-from sfumato.errors import PlanError, UnknownNameError, counted, quoted
+from sfumato.errors import PlanError, UnknownNameError, count_noun, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
-from sfumato.recipes.parts import About, Output, SeriesSpec, Source, located, relative_to
+from sfumato.recipes.parts import About, Output, SeriesSpec, Source, locate, relative_to
 from sfumato.recipes.recipe import Recipe, Step
 
 #: The parts that a plan of several tables has beside them.
@@ -41,7 +41,7 @@ class _JudgedScenario(Scenario):
 
 
 @dataclass(frozen=True)
-class _Parts(SchemaSpec):
+class _PlanParts(SchemaSpec):
     """The parts of a plan's file."""
 
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -97,10 +97,10 @@ class Plan:
         """Make a plan of what a TOML file says."""
         faults: list[str] = []
         spec, control = _without_control(spec, faults)
-        values = read_values(_Parts, spec, faults, noun="part of a plan", makers=_MAKERS)
-        parts, schema = _Parts(**values), None
+        values = read_values(_PlanParts, spec, faults, noun="part of a plan", makers=_MAKERS)
+        parts, schema = _PlanParts(**values), None
         if "tables" in spec:
-            tables = _linked(spec, parts.tables, faults, folder)
+            tables = _read_linked_plans(spec, parts.tables, faults, folder)
             return cls(tables=tables, about=parts.release, folder=folder)
         declared = spec.keys() & {"columns", "rules", "related"}
         if declared and declared <= values.keys():
@@ -168,7 +168,7 @@ class Plan:
             "requirement": len(self.requirements) + sum(map(len, self.required_in.values())),
         }
         source = self.data.path if self.data else "no data"
-        return f"Plan({', '.join([source, *(counted(count, noun) for noun, count in parts.items())])})"
+        return f"Plan({', '.join([source, *(count_noun(count, noun) for noun, count in parts.items())])})"
 
     def _repr_html_(self) -> str:
         return as_html([repr(self)])
@@ -194,18 +194,20 @@ class Plan:
     @property
     def files(self) -> dict[str, Path | str]:
         """What is read of all tables and resources: each path as the plan says it, and where that leads."""
-        said = [
+        sources = [
             (source, plan.folder)
             for plan in self.parts.values()
             for source in (*([plan.data] if plan.data else []), *plan.resources.values())
         ]
-        return {source.path: located(source.path, folder) for source, folder in said if not source.is_builtin}
+        return {
+            source.path: locate(source.path, folder) for source, folder in sources if not source.is_builtin
+        }
 
     def seen_from(self, folder: Path) -> Self:
         """The same plan in another folder: every file that it reads, and its keys, as seen from there."""
 
         def seen(path: str, own: Path) -> str:
-            place = path if path == STDIN else located(path, own)
+            place = path if path == STDIN else locate(path, own)
             return relative_to(place, folder) if isinstance(place, Path) else place
 
         def moved(source: Source, own: Path) -> Source:
@@ -231,25 +233,25 @@ class Plan:
     def warnings(self) -> list[str]:
         """What is allowed but should be known."""
         if self.tables:
-            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.warnings()]
+            return [f"{name}: {warning}" for name, plan in self.tables.items() for warning in plan.warnings()]
         found = self.recipe.warnings(self.schema) if self.schema else []
         found += self.vacuous
         if not self.recipe.steps:
             found.append("the plan has no steps: the columns would be released as they are")
         elif self.schema:
-            found += _keys_untouched(self.schema, self.recipe, self.left_out)
+            found += _warn_of_unprotected_keys(self.schema, self.recipe, self.left_out)
         return found + (bare_numbers(self.schema, self.output.drop) if self.schema else [])
 
     def blockers(self) -> list[str]:
         """Why nothing may be released under this plan yet."""
         if self.tables:
-            return [f"{name}: {said}" for name, plan in self.tables.items() for said in plan.blockers()]
+            return [f"{name}: {blocker}" for name, plan in self.tables.items() for blocker in plan.blockers()]
         if self.schema is None:
             return ["the plan must declare the columns, got: none"]
-        kept = [name for name in self.schema.names if name not in self.left_out]
-        undecided = [name for name in self.schema.undecided() if name in kept]
+        columns = [name for name in self.schema.names if name not in self.left_out]
+        undecided = [name for name in self.schema.columns_without_role() if name in columns]
         blockers = []
-        if not kept:
+        if not columns:
             blockers.append("at least one column must be released, got: none")
         if undecided:
             blockers.append(f"every released column must have a role, got none for: {quoted(undecided)}")
@@ -259,7 +261,7 @@ class Plan:
     def left_out(self) -> tuple[str, ...]:
         """The columns that stay behind: those that ``drop`` names, and identifiers by their role alone."""
         drop = self.output.drop
-        return (*drop, *(identifiers_left(self.schema, drop) if self.schema else ()))
+        return (*drop, *(remaining_identifiers(self.schema, drop) if self.schema else ()))
 
     @property
     def risk_demands(self) -> tuple[Demand, ...]:
@@ -272,7 +274,7 @@ class Plan:
         return [each for each in dict.fromkeys(d.requirement.vacuity for d in self.demands) if each]
 
 
-def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> list[str]:
+def _warn_of_unprotected_keys(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> list[str]:
     """Warn if no step is about any of the keys that are released."""
     keys = [name for name in schema.with_role(Role.KEY) if name not in left_out]
     if not keys or {name for step in recipe.steps for name in step.resolve(schema)} & set(keys):
@@ -280,7 +282,7 @@ def _keys_untouched(schema: Schema, recipe: Recipe, left_out: Sequence[str]) -> 
     return [f"no step protects any of the keys, {quoted(keys)}: they leave as they are"]
 
 
-def identifiers_left(schema: Schema, drop: Sequence[str]) -> list[str]:
+def remaining_identifiers(schema: Schema, drop: Sequence[str]) -> list[str]:
     """The identifiers that nobody has dropped or given a pseudonym: they are left out by their role."""
     named = schema.with_role(Role.IDENTIFIER)
     return [name for name in named if name not in drop and not schema[name].pseudonym]
@@ -310,7 +312,7 @@ def _without_control(spec: Mapping[str, Any], faults: list[str]) -> tuple[Mappin
     return {**rest, **({"data": source} if source else {})}, float(share)
 
 
-def _linked(
+def _read_linked_plans(
     spec: Mapping[str, Any], parts: Mapping[str, Any], faults: list[str], folder: Path
 ) -> dict[str, Plan]:
     """Read the plans of several tables, gathering the faults of all."""
@@ -331,7 +333,7 @@ def _linked(
                 )
         except PlanError as error:
             faults += [f"{name}: {line}" for line in error.lines]
-    paths = [located(plan.output.path, folder) for plan in plans.values() if plan.output.path]
+    paths = [locate(plan.output.path, folder) for plan in plans.values() if plan.output.path]
     if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
         faults.append("each table must be written to a file of its own, got: the same `path` twice")
     raise_all("the plan", faults)

@@ -67,7 +67,7 @@ class Intruder:
         else:
             named = {column.name for column in schema.columns if column.role in self.roles}
             if Role.KEY in self.roles:
-                named |= set(schema.resolve(keys) if keys else schema.known())
+                named |= set(schema.resolve(keys) if keys else schema.known_columns())
         return tuple(name for name in schema.names if name in named and schema[name].kind in self.kinds)
 
     def scenario(self, schema: Schema, keys: Sequence[str] = ()) -> Scenario:
@@ -75,7 +75,7 @@ class Intruder:
         return Scenario(self.name, self.knows(schema, keys), self.records, self.membership, self.external)
 
     @property
-    def nothing_known(self) -> str:
+    def why_knows_nothing(self) -> str:
         """Why there is no such intruder in a table that has none of the columns."""
         if self.columns:
             return f"scenario `{self.name}` knows no column of its kinds"
@@ -130,7 +130,7 @@ class Profile(_Defaults):
         return tuple(name for name in order if name in there)
 
     @classmethod
-    def named(cls, name: str) -> Self:
+    def load(cls, name: str) -> Self:
         """Give a profile that comes with sfumato."""
         if name not in cls.names():
             raise UnknownNameError.of("profile", name, cls.names())
@@ -145,13 +145,13 @@ class Profile(_Defaults):
         return cls.parse(text, name=path.stem)
 
     @classmethod
-    def of(cls, said: str | Path | Profile) -> Profile:
+    def of(cls, profile: str | Path | Profile) -> Profile:
         """Take a profile, the name of one, or the path of a file that holds one."""
-        if isinstance(said, Profile):
-            return said
-        if isinstance(said, Path) or said.endswith(".toml") or "/" in said:
-            return cls.read(said)
-        return cls.named(said)
+        if isinstance(profile, Profile):
+            return profile
+        if isinstance(profile, Path) or profile.endswith(".toml") or "/" in profile:
+            return cls.read(profile)
+        return cls.load(profile)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
@@ -184,12 +184,12 @@ class Profile(_Defaults):
         protected: who protects a column thinks that it can be known. Those of a series are among them for a
         release that is ``in_series``.
         """
-        found = self._sorted(schema, keys, in_series=in_series)
+        found = self._demands_in_order(schema, keys, in_series=in_series)
         return tuple(each for each in found if isinstance(each, Demand))
 
     def left_out(self, schema: Schema, *, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """The requirements that do not apply to tables of a schema, each with the reason."""
-        return tuple(each for each in self._sorted(schema, keys) if isinstance(each, str))
+        return tuple(each for each in self._demands_in_order(schema, keys) if isinstance(each, str))
 
     def notes(self, schema: Schema, protected: Sequence[str]) -> tuple[str, ...]:
         """What does not apply to tables of a schema, and what intruders know that is not ``protected``."""
@@ -201,7 +201,7 @@ class Profile(_Defaults):
             return out
         return (*out, f"an intruder of the profile also knows {quoted(bare)}, which no step here protects")
 
-    def _sorted(
+    def _demands_in_order(
         self, schema: Schema, keys: Sequence[str], *, in_series: bool = False
     ) -> Iterator[Demand | str]:
         empty = _empty_table(schema)
@@ -211,7 +211,7 @@ class Profile(_Defaults):
             for intruder in self.intruders:
                 if not threshold.scenarios or intruder.name in threshold.scenarios:
                     demand = Demand(threshold.requirement, intruder.scenario(schema, keys))
-                    reason = _does_not_apply(demand, intruder, empty)
+                    reason = _why_not_applicable(demand, intruder, empty)
                     yield f"{demand} is left out: {reason}" if reason else demand
 
     def scenarios(self, schema: Schema) -> tuple[Scenario, ...]:
@@ -230,23 +230,24 @@ class Profile(_Defaults):
         if plan.tables:
             raise PlanError("a profile must be applied to a plan for one table, got: several tables")
         untouched = plan.scenarios == (Scenario(),) and not plan.requirements and not plan.required_in
-        kept = () if untouched else plan.scenarios
+        scenarios = () if untouched else plan.scenarios
         ours = self.scenarios(plan.schema)
-        ours = tuple(scenario for scenario in ours if scenario not in kept)
-        clash = sorted({scenario.name for scenario in kept} & {scenario.name for scenario in ours})
+        ours = tuple(scenario for scenario in ours if scenario not in scenarios)
+        clash = sorted({scenario.name for scenario in scenarios} & {scenario.name for scenario in ours})
         if clash:
             raise PlanError(
                 f"a profile's scenario must have a name of its own in the plan, got twice: {quoted(clash)}"
             )
         required = {
-            scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ())) for scenario in kept
+            scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ()))
+            for scenario in scenarios
         }
         for demand in self.requirements(plan.schema, in_series=plan.series is not None):
             before = required.get(demand.scenario.name, ())
             required[demand.scenario.name] = tuple(dict.fromkeys((*before, demand.requirement)))
         return replace(
             plan,
-            scenarios=(*kept, *ours),
+            scenarios=(*scenarios, *ours),
             requirements=(),
             required_in={name: each for name, each in required.items() if each},
             output=replace(plan.output, shuffle=self.shuffle),
@@ -273,9 +274,9 @@ def _empty_table(schema: Schema) -> Table:
     return Table(pl.DataFrame(schema={c.name: _DTYPES[c.kind] for c in schema.columns}), schema)
 
 
-def _does_not_apply(demand: Demand, intruder: Intruder, empty: Table) -> str | None:
+def _why_not_applicable(demand: Demand, intruder: Intruder, empty: Table) -> str | None:
     if not demand.scenario.columns:
-        return intruder.nothing_known
+        return intruder.why_knows_nothing
     if intruder.external:  # what the intruder holds is not known here
         return None
     resources: dict[str, Any] = {

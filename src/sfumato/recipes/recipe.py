@@ -14,12 +14,12 @@ import polars as pl
 
 from sfumato.core import registry
 from sfumato.core.budget import NO_GUARANTEE
-from sfumato.core.memory import give_back
+from sfumato.core.memory import free_memory
 from sfumato.core.method import Method
 from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, PerColumn
 from sfumato.core.randomness import ByPerson, ByPlace
-from sfumato.core.release import BELOW_K, Byproducts, Provenance, Release, stitched
+from sfumato.core.release import BELOW_K, Byproducts, Provenance, Release, concatenate_releases
 from sfumato.core.run import Run, Stopwatch
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
@@ -33,7 +33,7 @@ from sfumato.errors import (
     RefusedError,
     UnknownNameError,
     UnreachableError,
-    counted,
+    count_noun,
     quoted,
 )
 from sfumato.kernels.arrays import Flags, Ints
@@ -71,10 +71,10 @@ class Step:
 
     def __post_init__(self) -> None:
         for key in ("columns", "within", "tuned"):
-            said = getattr(self, key)
-            if isinstance(said, str):  # it would be taken letter by letter
-                raise PlanError(f"`{key}` of a step must be a list of names, got: the text `{said}`")
-            object.__setattr__(self, key, tuple(said))
+            value = getattr(self, key)
+            if isinstance(value, str):  # it would be taken letter by letter
+                raise PlanError(f"`{key}` of a step must be a list of names, got: the text `{value}`")
+            object.__setattr__(self, key, tuple(value))
 
     def with_drive(self, value: float) -> Self:
         """The step at a setting of its drive that is looked for on the data: of an ε it is noted."""
@@ -100,13 +100,15 @@ class Step:
         """The columns this step protects in a table of this schema."""
         if not self.columns:
             given = (getattr(self.method, each.name) for each in self.method.parameters())
-            told = [name for each in given if isinstance(each, Columns) for name in schema.resolve(each)]
-            apart = {*self.within, self.together, *told}
+            named_columns = [
+                name for each in given if isinstance(each, Columns) for name in schema.resolve(each)
+            ]
+            apart = {*self.within, self.together, *named_columns}
             if self.method.takes.whole_records:
-                said = schema.said_of_people()
-                return tuple(name for name in said if name not in apart)
+                personal = schema.said_of_people()
+                return tuple(name for name in personal if name not in apart)
             able = [c.name for c in schema.columns if c.kind in self.method.kinds and c.name not in apart]
-            return schema.select(able).known()
+            return schema.select(able).known_columns()
         named = set(
             self.columns
         )  # a column that is named must be of a fitting kind, one of a group may not be
@@ -194,30 +196,30 @@ class Step:
         aimed = table.aimed_at(columns)
         release = (_protect_together if self.together else _protect_within)(self, aimed, run)
         if self.within or self.together:
-            self._require_met(aimed, release, run)
+            self._require_guarantee(aimed, release, run)
         notes = [
             *self._real(table.schema),
             *_lone_groups(release, columns),
             below_k_note(release.figures),
             self.caution,
         ]
-        said = release.with_notes(*filter(None, notes)).byproducts
+        byproducts = release.with_notes(*filter(None, notes)).byproducts
         if self.caution:
-            said = replace(said, budget=said.budget.unkept())
+            byproducts = replace(byproducts, budget=byproducts.budget.unkept())
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),
             columns=columns,
             within=self.within,
             together=self.together,
-            byproducts=said,
+            byproducts=byproducts,
             seconds=watch.seconds,
         )
-        give_back(len(table))
+        free_memory(len(table))
         tables = {name: each.aimed_at(()) for name, each in release.tables.items()}
         return replace(release, tables=tables, steps=(taken,), byproducts=Byproducts())
 
-    def _require_met(self, table: Table, release: Release, run: Run) -> None:
+    def _require_guarantee(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what holds of each part of a release does not hold of the whole."""
         unmet = self.method.unmet(table, release, run)
         if unmet:
@@ -245,7 +247,7 @@ def below_k_note(figures: Mapping[str, float]) -> str:
     if not count:
         return ""
     return (
-        f"alike to fewer than k, since values are missing in their group: {counted(count, 'record')}; "
+        f"alike to fewer than k, since values are missing in their group: {count_noun(count, 'record')}; "
         "complete the values before, or take a method that enforces k (mondrian, local-suppression)"
     )
 
@@ -263,7 +265,7 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
                 )
 
 
-def _of_those_left(randomness: ByPlace, release: Release, step: Step) -> ByPlace:
+def _randomness_of_remaining(randomness: ByPlace, release: Release, step: Step) -> ByPlace:
     """Chance for the records that earlier steps have left; who is nobody has no chance of their own."""
     if not step.method.randomness.replay:  # noise that must never be the same twice
         return randomness.fresh(release.table)
@@ -289,18 +291,18 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     for stratum, rows in parts:
         here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
         pieces.append((Origin.of_rows(rows), step.method.apply(table.take(rows), here).of_stratum(stratum)))
-    release = _void_in_strata(stitched(pieces, keep_order=not step.method.gives.other_records))
+    release = _void_in_strata(concatenate_releases(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
-    kept = _unchanged(table, release, np.concatenate(alone)) if alone else 0
-    if not kept:
+    n_unchanged = _count_unchanged(table, release, np.concatenate(alone)) if alone else 0
+    if not n_unchanged:
         return release
-    said = f"{kept} records of persons alone in their stratum"
+    note = f"{n_unchanged} records of persons alone in their stratum"
     gives = step.method.gives
     if gives.imputed or gives.other_records:  # to leave a record as it is may be all they do
-        return release.with_notes(f"{said} are left as they are by {step.method.name}")
+        return release.with_notes(f"{note} are left as they are by {step.method.name}")
     raise DataError(
-        f"{step.method.name} must change the records of every stratum, got unchanged: {said}",
+        f"{step.method.name} must change the records of every stratum, got unchanged: {note}",
         hint="merge small strata before, or protect these columns without `within`",
     )
 
@@ -310,11 +312,11 @@ def _void_in_strata(release: Release) -> Release:
     if all(each.neighbours != "add-remove" for each in release.budget.spent):
         return release
     note = f"which strata there are is told by the data: {NO_GUARANTEE}"
-    said = release.with_notes(note).byproducts
-    return replace(release, byproducts=replace(said, budget=said.budget.unkept()))
+    byproducts = release.with_notes(note).byproducts
+    return replace(release, byproducts=replace(byproducts, budget=byproducts.budget.unkept()))
 
 
-def _unchanged(table: Table, release: Release, rows: Ints) -> int:
+def _count_unchanged(table: Table, release: Release, rows: Ints) -> int:
     """How many of these records are released with the values they had, if any, in what is protected."""
     if release.source_rows is None:
         return 0
@@ -346,7 +348,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     alone = members < 0  # without a household number everyone is their own household
     members[alone] = members.max(initial=-1) + 1 + np.arange(int(alone.sum()))
     _, first, household = np.unique(members, return_index=True, return_inverse=True)
-    _require_alike(step, table, first[household])
+    _require_equal_members(step, table, first[household])
     shared = run.randomness.per_household(table, step.together, first)
     release = _protect_within(step, table.take(first), replace(run, randomness=shared))
     places = _places(step, release, len(first))[household]  # of each member's household in the release
@@ -360,7 +362,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     return replace(release.with_table(protected), origin=Origin.of_rows(rows), classes=classes)
 
 
-def _require_alike(step: Step, table: Table, firsts: Ints) -> None:
+def _require_equal_members(step: Step, table: Table, firsts: Ints) -> None:
     """Raise if members of a household differ in what is protected for all of them, or in what bounds that."""
     chosen, ruled = set(table.chosen), set[str]()
     for rule in table.schema.rules if step.method.takes.edit_rules else ():
@@ -427,9 +429,9 @@ class Recipe:
             for number, step in enumerate(self.steps[:-1], start=1)
             if step.method.gives.deassociated
         ]
-        return faults or list(self._inexact(schema))
+        return faults or list(self._why_generalised(schema))
 
-    def _inexact(self, schema: Schema) -> Iterator[str]:
+    def _why_generalised(self, schema: Schema) -> Iterator[str]:
         """Which steps need exact values of columns that an earlier one generalises."""
         generalised: set[str] = set()
         for number, step in enumerate(self.steps, start=1):
@@ -455,10 +457,10 @@ class Recipe:
         for release in self.follow(table, run):  # noqa: B007  — the last one is wanted
             pass
         if len(self.steps) > 1:
-            self.require_kept(table, release, run)
+            self.require_guarantees(table, release, run)
         return release
 
-    def require_kept(self, table: Table, release: Release, run: Run) -> None:
+    def require_guarantees(self, table: Table, release: Release, run: Run) -> None:
         """Raise if what an enforcing step proved does not hold of what came of all steps."""
         shown = {name for each in release.tables.values() for name in each.names}
         for number, step in enumerate(self.steps, start=1):
@@ -486,9 +488,9 @@ class Recipe:
         here = run.randomness.enter_table(table)
         for number, step in enumerate(self.steps):
             there = here.enter_step(number, step.method.name, identities[number])
-            left = _of_those_left(there, release, step)
+            left = _randomness_of_remaining(there, release, step)
             made = step.apply(release.table, replace(run, randomness=left))
-            release = release.then(self._voided(number, table.schema, made) if made.budget else made)
+            release = release.then(self._void_guarantee(number, table.schema, made) if made.budget else made)
             yield release
 
     @property
@@ -506,19 +508,19 @@ class Recipe:
 
     def _require_by_person(self) -> None:
         """Raise if a step draws what cannot be kept for a person from release to release."""
-        unfit = [
+        unsuitable = [
             step.method.name
             for step in self.steps
             if step.method.randomness.replay and not step.method.by_person()
         ]
-        if unfit:
+        if unsuitable:
             raise RefusedError(
                 "in a series a method must draw for each person, so that nobody takes the mean of several "
-                f"releases, got: {quoted(dict.fromkeys(unfit))}, whose chance is of all records",
+                f"releases, got: {quoted(dict.fromkeys(unsuitable))}, whose chance is of all records",
                 hint="take noise, pram, date-shifting or m-invariance, or a method without chance",
             )
 
-    def _voided(self, number: int, schema: Schema, made: Release) -> Release:
+    def _void_guarantee(self, number: int, schema: Schema, made: Release) -> Release:
         """Void a private step whose columns an earlier one changed that is not: its noise may hide less.
 
         What a group's mean or a swap made of a record stands in others too, which the noise does not know.
@@ -534,8 +536,10 @@ class Recipe:
         if not before:
             return made
         note = f"its columns or records were changed before by {quoted(before)}: {NO_GUARANTEE}"
-        said = replace(last.byproducts, notes=(*last.notes, note), budget=last.byproducts.budget.unkept())
-        return replace(made, steps=(*made.steps[:-1], replace(last, byproducts=said)))
+        byproducts = replace(
+            last.byproducts, notes=(*last.notes, note), budget=last.byproducts.budget.unkept()
+        )
+        return replace(made, steps=(*made.steps[:-1], replace(last, byproducts=byproducts)))
 
     @cached_property
     def digest(self) -> str:

@@ -59,19 +59,23 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     Records alike in k find a person with a chance of one in k, so a demand on that chance is one on k. What
     holds in all keys together holds in some of them, as their classes are unions.
     """
-    known = {name for demand in demands for name in schema.resolve(demand.scenario.columns) or schema.known()}
+    known = {
+        name
+        for demand in demands
+        for name in schema.resolve(demand.scenario.columns) or schema.known_columns()
+    }
     known |= set(companions) if known else set()
     columns = tuple(name for name in schema.names if name in known and schema[name].kind is not Kind.SET)
     risks = [demand for demand in demands if demand.requirement.judges == "risk"]
     if not columns or not risks:
         return []
-    k = max(_persons_alike(demand) for demand in risks)
+    k = max(_class_size_for(demand) for demand in risks)
     also = tuple(
         dict.fromkeys(
             f"{demand.measure} {asked.sign} {asked.level:.12g}{asked.at}"
             for demand in risks
             for asked in (demand.requirement,)
-            if isinstance(demand.measure, ClassMeasure) and asked.persons_alike is None
+            if isinstance(demand.measure, ClassMeasure) and asked.required_class_size is None
             if asked.at or not isinstance(demand.measure, EstimatedMeasure)
         )
     )
@@ -87,9 +91,9 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     ]
 
 
-def _persons_alike(demand: Demand) -> int:
+def _class_size_for(demand: Demand) -> int:
     """How many must be alike for a demand, be it on their number or on the chance to find one of them."""
-    alike, level = demand.requirement.persons_alike, demand.requirement.level
+    alike, level = demand.requirement.required_class_size, demand.requirement.level
     if isinstance(demand.measure, EstimatedMeasure):
         return 2  # in a population more are alike: what is estimated of them is enforced besides
     if alike is None and demand.measure.tells.intruder and demand.measure.better == "low" and level > 0:

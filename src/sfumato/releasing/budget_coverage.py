@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.core import registry
-from sfumato.core.budget import NO_GUARANTEE, Budget
+from sfumato.core.budget import NO_GUARANTEE, PrivacyBudget
 from sfumato.core.method import ColumnMethod, Method
 from sfumato.core.release import Provenance, Release
 from sfumato.data.schema import Role
@@ -48,13 +48,17 @@ class BudgetCoverage:
             f"ε covers {only}; {quoted(self.uncovered)} {are} released without it: no guarantee for a person"
         )
 
-    def statement(self, budget: Budget) -> dict[str, Any]:
+    def statement(self, budget: PrivacyBudget) -> dict[str, Any]:
         """A budget as a dictionary for JSON, which promises nothing to a person if columns are uncovered."""
-        said = budget.to_dict()
+        payload = budget.to_dict()
         if self.uncovered:
-            said.pop("advantage_at_most", None)
-            said |= {"guarantee": NO_GUARANTEE, "coverage": self.sentence, "uncovered": list(self.uncovered)}
-        return said
+            payload.pop("advantage_at_most", None)
+            payload |= {
+                "guarantee": NO_GUARANTEE,
+                "coverage": self.sentence,
+                "uncovered": list(self.uncovered),
+            }
+        return payload
 
 
 def coverage_of(release: Release, original: Table) -> BudgetCoverage:
@@ -85,7 +89,7 @@ def _covered_by_steps(release: Release, original: Table) -> tuple[set[str], bool
             break
         method = registry.method(step.method)
         if method.randomness.epsilon_parameter:
-            covered = (covered - set(step.columns)) | _hidden(step, original)
+            covered = (covered - set(step.columns)) | _private_columns(step, original)
             is_new = method.nature == "synthetic" and method.gives.other_records
             whole = is_new or (not has_more and covered >= set(original.names))
         elif method.gives.other_records or method.gives.deassociated:
@@ -96,7 +100,7 @@ def _covered_by_steps(release: Release, original: Table) -> tuple[set[str], bool
     return covered, whole
 
 
-def _hidden(step: Provenance, original: Table) -> set[str]:
+def _private_columns(step: Provenance, original: Table) -> set[str]:
     """The columns of which a private step shows nothing else, such as which values are missing."""
     if step.together:
         return set()

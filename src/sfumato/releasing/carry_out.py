@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sfumato.core.release import Release, reordered
+from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.checks import violations
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
-from sfumato.recipes.demand import labelled
+from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.copies import judge_copies
-from sfumato.releasing.joins import apart, joins_of
+from sfumato.releasing.key_exposure import key_exposure_of
+from sfumato.releasing.linked_tables import joins_of, unlinked_table_notes
 from sfumato.releasing.load import load, load_resources
-from sfumato.releasing.notes import budget_notes, format_notes, measured_beside, notes_of
-from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.notes import budget_notes, format_notes, measured_risk_notes, notes_of
+from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
 from sfumato.releasing.postprocess import dangling, postprocess
 from sfumato.releasing.pseudonym_keys import keys_of
-from sfumato.releasing.series import Member, entered
-from sfumato.releasing.stakes import stake_of
-from sfumato.study.evaluate import Case, Make
-from sfumato.study.losses import losses
+from sfumato.releasing.series import SeriesMember, enter_series
+from sfumato.study.column_changes import losses
+from sfumato.study.evaluate import EvaluationCase, Make
 
 #: Called with a plan, its table and the run with its resources, before the work on it begins.
 Loaded = Callable[[Plan, Table, Run], None]
@@ -35,7 +35,7 @@ def carry_out(
     before: Loaded | None = None,
     protect: Make | None = None,
     table: Table | None = None,
-) -> Outcome:
+) -> PlanOutcome:
     """Protect every table of a plan and judge what came of it; people have the same pseudonym in all of them.
 
     Parameters
@@ -68,10 +68,10 @@ def carry_out(
         for name, part in plan.parts.items()
     }
     tables = {name: part.release.first for name, part in parts.items()}
-    return Outcome(with_joins(parts, run), run.randomness, dangling(tables), new_keys)
+    return PlanOutcome(with_joins(parts, run), run.randomness, dangling(tables), new_keys)
 
 
-def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
+def with_joins(parts: Mapping[str, TableOutcome], run: Run) -> dict[str, TableOutcome]:
     """The same, each requirement on a risk judged also on what the released numbers of people join.
 
     A person (or household) is then the set of its records in all tables that hold its number.
@@ -84,7 +84,7 @@ def with_joins(parts: Mapping[str, Part], run: Run) -> dict[str, Part]:
                     score = join.score(demand.measure, demand.scenario.name, run)
                     where = f"{demand.scenario.name}, all tables joined by `{join.number}`"
                     judged[name].append(Judgement(demand.requirement, where, score))
-    alone = apart(parts)
+    alone = unlinked_table_notes(parts)
     return {
         name: replace(
             part,
@@ -104,10 +104,10 @@ def _carry_out(
     *,
     name: str,
     key: bytes | None,
-) -> Part:
+) -> TableOutcome:
     table = load(plan) if table is None else table
     run = replace(run, resources={**run.resources, **load_resources(plan)})
-    run = entered(plan, name, table, run, read=load)
+    run = enter_series(plan, name, table, run, read=load)
     if before is not None:
         before(plan, table, run)
     protect = protect or plan.recipe.apply
@@ -118,24 +118,29 @@ def _carry_out(
         if copy and not release.plain:
             raise PlanError("several copies must be of one table each, got: a release of several tables")
         if own and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
-            plan.recipe.require_kept(table, release, run)
+            plan.recipe.require_guarantees(table, release, run)
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
     judgements = _judge(plan, table, made, run, maker(plan, protect))
-    member = None if plan.series is None else Member.of(plan, table, made[0], run)
-    lost, stake = losses(table, made[0]), stake_of(plan, table, made[0], run)
+    member = None if plan.series is None else SeriesMember.of(plan, table, made[0], run)
+    lost, stake = losses(table, made[0]), key_exposure_of(plan, table, made[0], run)
     if plan.output.shuffle:
-        made = [_shuffled(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
+        made = [_shuffle_records(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
     notes = (
         *notes_of(table, made[0], lost),
         *format_notes(plan, made[0]),
         *budget_notes(table, made),
-        *measured_beside(table, made, run),
+        *measured_risk_notes(table, made, run),
         *(member.notes if member else ()),
     )
-    broken = max((violations(each.reading()) for each in made), key=lambda said: sum(v.records for v in said))
+    broken = max(
+        (violations(each.reading()) for each in made),
+        key=lambda found_violations: sum(v.records for v in found_violations),
+    )
     further = tuple(made[1:])
-    return Part(plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member)
+    return TableOutcome(
+        plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member
+    )
 
 
 def maker(plan: Plan, protect: Make | None = None) -> Make:
@@ -144,14 +149,14 @@ def maker(plan: Plan, protect: Make | None = None) -> Make:
     return lambda table, run: postprocess(made(table, run), table, plan.output, run)[0]
 
 
-def _shuffled(release: Release, table: Table, run: Run) -> Release:
-    return reordered(release, run.at(table.digest).rng("shuffle").permutation(len(release.first)))
+def _shuffle_records(release: Release, table: Table, run: Run) -> Release:
+    return reorder(release, run.at(table.digest).rng("shuffle").permutation(len(release.first)))
 
 
 def _judge(
     plan: Plan, table: Table, copies: Sequence[Release], run: Run, make: Make
 ) -> tuple[Judgement, ...]:
-    case = Case(table, resources=run.resources, control=plan.control, make=make)
+    case = EvaluationCase(table, resources=run.resources, control=plan.control, make=make)
     judged = judge_copies(copies, case, plan.demands, run)
     return tuple(
         Judgement(
@@ -159,5 +164,5 @@ def _judge(
             ", ".join(filter(None, (demand.scenario.name, judged[label][1]))),
             judged[label][0],
         )
-        for label, demand in labelled(plan.demands)
+        for label, demand in label_demands(plan.demands)
     )

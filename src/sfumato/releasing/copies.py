@@ -10,19 +10,19 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.measure import Measure, Score
-from sfumato.core.method import put_back
+from sfumato.core.method import set_protected_values
 from sfumato.core.origin import Origin
-from sfumato.core.release import Release, reordered, stitched
+from sfumato.core.release import Release, concatenate_releases, reorder
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints, Values
-from sfumato.recipes.demand import Demand, labelled
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.recipes.demand import Demand, label_demands
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 
 def judge_copies(
-    copies: Sequence[Release], case: Case, demands: Sequence[Demand], run: Run
+    copies: Sequence[Release], case: EvaluationCase, demands: Sequence[Demand], run: Run
 ) -> dict[str, tuple[Score, str]]:
     """The worst score of each demand over all copies, by its label, and what it was looked at in, in words.
 
@@ -31,20 +31,20 @@ def judge_copies(
     """
     if len(copies) == 1:
         scores = evaluate(copies[0], case, demands, run).scores
-        return {label: (scores[label], "") for label, _ in labelled(demands)}
+        return {label: (scores[label], "") for label, _ in label_demands(demands)}
     together = [demand for demand in demands if _sees(demand.measure)]
     found = [evaluate(each, case, demands, run).scores for each in copies]
     for number, view in enumerate(_views(copies) if together else ()):
         found.append(evaluate(view, _rehearsing(case, len(copies), number), together, run).scores)
     judged = {}
-    for label, demand in labelled(demands):
+    for label, demand in label_demands(demands):
         how = "and of all together" if _sees(demand.measure) else "each looked at alone"
         seen = [each[label] for each in found if label in each]
         judged[label] = (_worst(demand, seen), f"the worst of {len(copies)} copies, {how}")
     return judged
 
 
-def _rehearsing(case: Case, count: int, number: int) -> Case:
+def _rehearsing(case: EvaluationCase, count: int, number: int) -> EvaluationCase:
     """The case whose rehearsal makes as many copies, and attacks them in the same view."""
     make = case.make
     if make is None:
@@ -59,7 +59,7 @@ def _rehearsing(case: Case, count: int, number: int) -> Case:
 
 def score_copies(
     copies: Sequence[Release],
-    case: Case,
+    case: EvaluationCase,
     measures: Sequence[Measure],
     run: Run,
     *,
@@ -105,7 +105,9 @@ def _worst(demand: Demand, scores: Sequence[Score]) -> Score:
 
 def _views(copies: Sequence[Release]) -> Iterator[Release]:
     """What an intruder makes of all copies: one below the other, and their mean."""
-    yield stitched([(Origin.identity(_n_sources(each)), each) for each in copies], keep_order=False)
+    yield concatenate_releases(
+        [(Origin.identity(_n_sources(each)), each) for each in copies], keep_order=False
+    )
     mean = mean_of(copies)
     if mean is not None:
         yield mean
@@ -125,7 +127,7 @@ def mean_of(copies: Sequence[Release]) -> Release | None:
     if any(each is None or len(np.unique(each)) < len(each) for each in rows):
         return None
     aligned = [
-        reordered(each, np.argsort(own)) for each, own in zip(copies, rows, strict=True) if own is not None
+        reorder(each, np.argsort(own)) for each, own in zip(copies, rows, strict=True) if own is not None
     ]
     first = aligned[0]
     if any(not np.array_equal(each.source_rows, first.source_rows) for each in aligned[1:]):  # type: ignore[arg-type]
@@ -148,7 +150,7 @@ def _middle(tables: Sequence[Table], name: str) -> pl.Series:
         there = ~np.isnan(numbers)
         mean = np.where(there, numbers, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
         free = model.with_values(name, model.frame[name], column=replace(model.schema[name], integer=False))
-        return put_back(free, name, mean)
+        return set_protected_values(free, name, mean)
     values = pl.concat([table.frame[name].cast(model.frame[name].dtype, strict=False) for table in tables])
     codes = values.rank("dense").fill_null(0).to_numpy().reshape(len(tables), -1)
     return values.gather(_commonest(codes) * codes.shape[1] + np.arange(codes.shape[1]))

@@ -27,16 +27,16 @@ from sfumato.data.guess.contacts import contacts_in, shown_texts
 from sfumato.data.relations.joining import joining_columns
 from sfumato.data.schema import UNIT_ROLES, Column, Role
 from sfumato.data.table import Table
-from sfumato.errors import RequirementError, counted
+from sfumato.errors import RequirementError, count_noun
 from sfumato.io import Staging
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan, bare_numbers
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.checksums import OVERRIDES, PRIVATE, has_private_part
+from sfumato.releasing.key_exposure import key_exposure_of
 from sfumato.releasing.load import load_resources
-from sfumato.releasing.outcome import Judgement, Outcome, Part
-from sfumato.releasing.stakes import stake_of
-from sfumato.releasing.sums import OVERRIDES, PRIVATE, has_private_part
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 #: What is looked for, by name, and what must hold.
 RULES: Mapping[str, str] = {
@@ -50,7 +50,7 @@ RULES: Mapping[str, str] = {
     "seed-guessable": "nobody may find by trying what chance has done",
 }
 
-_SURE = 0.8  # of a proposal that is believed whatever was declared
+_MIN_PROPOSAL_CONFIDENCE = 0.8  # of a proposal that is believed whatever was declared
 
 #: Said wherever a release stops because nobody has said what it must meet.
 NOTHING_REQUIRED = "a release must have a requirement to be judged by"
@@ -87,7 +87,7 @@ class Decision:
     judgements: tuple[Judgement, ...] = ()
     override: str = ""
     unjudged: bool = False
-    outcome: Outcome | None = field(default=None, repr=False, compare=False)
+    outcome: PlanOutcome | None = field(default=None, repr=False, compare=False)
 
     @property
     def may_leave(self) -> bool:
@@ -105,12 +105,12 @@ class Decision:
         return tuple(by_requirement.values())
 
     @property
-    def met(self) -> tuple[str, ...]:
+    def met_requirements(self) -> tuple[str, ...]:
         """The requirements that are met, each with its scenario and its score."""
-        return tuple(each.sentence for each in self.judgements if each.met)
+        return tuple(each.sentence for each in self.judgements if each.is_met)
 
     @property
-    def estimated(self) -> tuple[str, ...]:
+    def estimated_requirements(self) -> tuple[str, ...]:
         """The requirements that are judged by an estimate, which they ask for."""
         return tuple(
             f"{each.scenario}: {each.requirement.short}"
@@ -131,9 +131,9 @@ class Decision:
         if rules == {"nothing-required"}:
             return f"{NOTHING_REQUIRED}, got: none"
         if rules == {"requirement-missed"}:
-            missed = sum(not each.met for each in self.judgements)
+            missed = sum(not each.is_met for each in self.judgements)
             return f"{missed} of {len(self.judgements)} requirements are not met"
-        return f"{self.subject} may not leave ({counted(len(self.findings), 'finding')})"
+        return f"{self.subject} may not leave ({count_noun(len(self.findings), 'finding')})"
 
     @property
     def _reasons(self) -> str:
@@ -152,13 +152,13 @@ class Decision:
             "subject": self.subject,
             "open": self.may_leave,
             "findings": [finding.to_dict() for finding in self.findings],
-            "met": list(self.met),
-            "estimated": list(self.estimated),
+            "met": list(self.met_requirements),
+            "estimated": list(self.estimated_requirements),
             **({"override": self.override} if self.override else {}),
         }
 
 
-def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool = False) -> Decision:
+def decide(outcome: PlanOutcome, *, subject: str, override: str = "", unjudged: bool = False) -> Decision:
     """Decide whether what came of a plan may leave.
 
     Parameters
@@ -177,27 +177,29 @@ def decide(outcome: Outcome, *, subject: str, override: str = "", unjudged: bool
         for name, part in outcome.parts.items()
         for finding in _findings_in(part, unjudged=unjudged)
     ]
-    found += _uncovered(outcome)
+    found += _uncovered_column_findings(outcome)
     found += _guessable(outcome.randomness, [part.plan for part in outcome.parts.values()])
-    accepted = unjudged and bool(outcome.unjudged)
+    accepted = unjudged and bool(outcome.unjudged_tables)
     reason = override.strip() if found else ""
     return Decision(subject, tuple(found), outcome.judgements, reason, accepted, outcome)
 
 
-def _findings_in(part: Part, *, unjudged: bool) -> Iterator[Finding]:
+def _findings_in(part: TableOutcome, *, unjudged: bool) -> Iterator[Finding]:
     yield from dict.fromkeys(each for copy in part.copies for each in _identifiers(copy.reading()))
-    yield from _broken(part.broken)
+    yield from _rule_findings(part.broken)
     yield from _not_private(part.release)
     if not part.is_judged and not unjudged:
         yield Finding("nothing-required", part.at_stake)
-    yield from _missed(part.judgements)
+    yield from _requirement_findings(part.judgements)
 
 
-def decide_again(outcome: Outcome, trail: Mapping[str, Any]) -> Decision:
+def decide_reproduced(outcome: PlanOutcome, trail: Mapping[str, Any]) -> Decision:
     """The decision that a private trail tells of, on what was made again to be compared with what left."""
     override = trail.get("override", {}).get("override", "")
-    missed = () if override else tuple(_missed(outcome.judgements))
-    return Decision("the release", missed, outcome.judgements, override, bool(outcome.unjudged), outcome)
+    missed = () if override else tuple(_requirement_findings(outcome.judgements))
+    return Decision(
+        "the release", missed, outcome.judgements, override, bool(outcome.unjudged_tables), outcome
+    )
 
 
 def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
@@ -232,9 +234,9 @@ def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: 
         if not part.risk_demands and not unjudged:
             stake = None
             if table is not None:
-                stake = stake_of(part, table, None, Run(resources=load_resources(part)))
-            said = stake.sentence() if stake else "nobody has looked"
-            why = why_unjudged((each.requirement for each in part.demands), said)
+                stake = key_exposure_of(part, table, None, Run(resources=load_resources(part)))
+            exposure = stake.sentence() if stake else "nobody has looked"
+            why = why_unjudged((each.requirement for each in part.demands), exposure)
             found.append(Finding("nothing-required", where + why))
     return Decision(subject, tuple(found))
 
@@ -253,8 +255,10 @@ def decide_file(
     With the ``original`` and the ``release`` that was made of it, measures that need both can be required;
     alone the file is judged as its own release, and what needs the original is not met.
     """
-    undecided, alone = table.schema.undecided(), original is None
-    case = Case(_as_keys(table if original is None else original, undecided), resources=run.resources)
+    undecided, alone = table.schema.columns_without_role(), original is None
+    case = EvaluationCase(
+        _as_keys(table if original is None else original, undecided), resources=run.resources
+    )
     if alone and joining_columns(table):
         release = Release.unchanged(case.table)
     judgements = []
@@ -264,12 +268,12 @@ def decide_file(
         judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
     findings = [*_identifiers(table)]
     findings += [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
-    findings += _broken(violations(table))
+    findings += _rule_findings(violations(table))
     asked = [demand.requirement for demand in demands]
     if not any(each.judges == "risk" for each in asked):
         why = why_unjudged(asked, "nobody has said what its risk must meet")
         findings.append(Finding("nothing-required", why))
-    findings += _missed(judgements)
+    findings += _requirement_findings(judgements)
     return Decision(subject, tuple(findings), tuple(judgements))
 
 
@@ -305,7 +309,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
 
 
 def _numbers_persons(proposal: Guess) -> bool:
-    return proposal.column.role is Role.PERSON and proposal.confidence >= _SURE
+    return proposal.column.role is Role.PERSON and proposal.confidence >= _MIN_PROPOSAL_CONFIDENCE
 
 
 def _identifier_by(column: Column) -> str:
@@ -327,10 +331,10 @@ def _is_shared_key(table: Table, column: Column) -> bool:
 def _contacts(table: Table, name: str) -> Iterator[Finding]:
     """What a column shows of how to reach or name somebody, in a cell, a set, a label or a codebook."""
     for what, texts in contacts_in(shown_texts(table, name)).counts.items():
-        yield Finding("contact-left-in", f"`{name}` holds {what} in {counted(texts, 'different text')}")
+        yield Finding("contact-left-in", f"`{name}` holds {what} in {count_noun(texts, 'different text')}")
 
 
-def _broken(broken: Sequence[Violation]) -> Iterator[Finding]:
+def _rule_findings(broken: Sequence[Violation]) -> Iterator[Finding]:
     for each in broken:
         yield Finding("rule-broken", f"{each.records} records break the promise that {each.promise}")
 
@@ -342,12 +346,12 @@ def _not_private(release: Release) -> Iterator[Finding]:
             yield Finding("not-private", f"the ε of {spent.mechanism} is {NO_GUARANTEE}")
 
 
-def _uncovered(outcome: Outcome) -> Iterator[Finding]:
+def _uncovered_column_findings(outcome: PlanOutcome) -> Iterator[Finding]:
     """Columns that leave beside what an ε was spent on, whose people it does not hide."""
-    if said := outcome.coverage.sentence:
+    if sentence := outcome.coverage.sentence:
         yield Finding(
             "not-private",
-            f"{said} (protect all that is released by private steps, also which values are "
+            f"{sentence} (protect all that is released by private steps, also which values are "
             "missing, or drop these columns)",
         )
 
@@ -361,13 +365,13 @@ def _guessable(chance: ByPlace, plans: Iterable[Plan]) -> Iterator[Finding]:
         )
 
 
-def _missed(judgements: Sequence[Judgement]) -> Iterator[Finding]:
+def _requirement_findings(judgements: Sequence[Judgement]) -> Iterator[Finding]:
     for each in judgements:
-        if not each.met:
+        if not each.is_met:
             yield Finding("requirement-missed", each.sentence)
 
 
-def overridden(decision: Decision, reason: str, folder: Path, *, sha256: str) -> Decision:
+def override(decision: Decision, reason: str, folder: Path, *, sha256: str) -> Decision:
     """The decision with the reason of someone who takes it on, recorded beside what it is about."""
     if not decision.findings:
         return decision

@@ -11,13 +11,13 @@ from typing import Any
 
 from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, check_format, check_writable, codebook, stage
-from sfumato.recipes.parts import located
+from sfumato.recipes.parts import locate
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.checksums import has_private_part
 from sfumato.releasing.decide import Decision, record_override
 from sfumato.releasing.load import reading_of
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import files_of_earlier
-from sfumato.releasing.sums import has_private_part
 from sfumato.releasing.trail import LEDGER, TRAIL
 from sfumato.releasing.write_trail import files_of, grown_ledger, trail_of
 
@@ -42,7 +42,7 @@ class Destination:
         """Where each table goes: a file, or the address of a table in a database."""
         if not all(plan.output.path for plan in self.plan.parts.values()):
             raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
-        return {name: located(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
+        return {name: locate(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
 
     def copies(self, name: str) -> list[Path | str]:
         """Where each copy of a release goes: one to its place, several to NAME.1.csv and the like."""
@@ -105,7 +105,7 @@ class Destination:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
             places += self.copies(name)
         _require_no_release_folder(places)
-        books = [codebook.place_beside(place) for place in places if isinstance(place, Path)]
+        books = [codebook.codebook_path(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
         taken = (self.trail, *keys, *books, *self.pages, *places)  # all, or the rest is lost
         for place in dict.fromkeys(taken):
@@ -150,21 +150,21 @@ def write_release(
                 stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
-        trail = trail_of(outcome, places, staging.written(), further=further)
+        trail = trail_of(outcome, places, staging.staged_files(), further=further)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
-        kept = {
-            "unjudged": bool(outcome.unjudged),
+        judgement_record = {
+            "unjudged": bool(outcome.unjudged_tables),
             **({"override": decision.to_dict()} if decision.override else {}),
-            **files_of(destination.plan.folder, destination.trail, staging.written()),
+            **files_of(destination.plan.folder, destination.trail, staging.staged_files()),
             **(record or {}),
         }
-        text = json.dumps({**trail, **kept}, indent=2, allow_nan=False)
+        text = json.dumps({**trail, **judgement_record}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
         for place, key in outcome.new_keys.items():
             staging.write_text(place, key, private=True)
         tables = [place for each in places.values() for place in each.values() if isinstance(place, str)]
-        written: list[Path | str] = [*tables, *staging.written()]
+        written: list[Path | str] = [*tables, *staging.staged_files()]
         if ledger := grown_ledger(destination.ledger, outcome):
             staging.write_text(destination.ledger, ledger, private=True, grows=True)
     if decision.override:

@@ -15,10 +15,18 @@ from sfumato.errors import PlanError, WriteError
 from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
+from sfumato.releasing.checksums import (
+    OVERRIDES,
+    PRIVATE,
+    SUMS,
+    contents,
+    is_release_folder,
+    states_of,
+    sums_of,
+)
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.mappings import is_mapping, mapping_files
-from sfumato.releasing.sums import OVERRIDES, PRIVATE, SUMS, contents, is_release_folder, states_of, sums_of
 from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
 REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
@@ -59,7 +67,7 @@ class ReleaseFolder:
     def check(self, plan: Plan) -> None:
         """Raise now what writing would raise later: no long search ends in front of a locked door."""
         self._require_free()
-        for name, part in self.placed(plan).parts.items():
+        for name, part in self.plan_in_private(plan).parts.items():
             check_format(self.real / PRIVATE / part.output.path, guard=part.output.guard)
             Destination(plan.parts[name]).copies("")
         self._require_keys(plan)
@@ -69,7 +77,7 @@ class ReleaseFolder:
         finally:
             staging.discard()
 
-    def placed(self, plan: Plan) -> Plan:
+    def plan_in_private(self, plan: Plan) -> Plan:
         """The plan as it lies in the private part, from where its release is one folder up."""
         home = self.real / PRIVATE
         moved = plan.seen_from(home)
@@ -87,7 +95,7 @@ class ReleaseFolder:
         decision.require_leave()
         self._require_free()
         self._require_keys(plan)
-        placed = self.placed(plan)
+        placed = self.plan_in_private(plan)
         with Staging(overwrite=self.overwrite) as staging:
             fresh = staging.folder(self.real)
             self._carry_over(fresh)

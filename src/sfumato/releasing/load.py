@@ -12,9 +12,9 @@ from sfumato.data.schema import Role, Schema, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.io import FORMATS, addresses, conform, frames, read_contents, read_table
-from sfumato.io.formats import READING, Reading
+from sfumato.io.formats import READING, FileDialect
 from sfumato.io.hierarchies import read_hierarchy
-from sfumato.recipes.parts import Source, located
+from sfumato.recipes.parts import Source, locate
 from sfumato.recipes.plan import Plan
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def load_resources(plan: Plan, schema: Schema | None = None) -> dict[str, Any]:
     }
 
 
-def reading_of(plan: Plan) -> Reading | None:
+def reading_of(plan: Plan) -> FileDialect | None:
     """How the plan's data are read, so that a release can be written likewise; None if there is one way."""
     source = plan.data
     if source is None or source.is_builtin or addresses.is_address(source.path):
         return None
-    place = Path(located(source.path, plan.folder))
+    place = Path(locate(source.path, plan.folder))
     if FORMATS.get(place.suffix.lower()) not in {"delimited", "excel"}:
         return None
     return read_contents(place, schema=plan.schema, rows=_ROWS_LOOKED_AT, **source.reading).reading
@@ -135,7 +135,7 @@ def as_table(data: Any, *, schema: Schema | None = None, **reading: Any) -> tupl
     if isinstance(data, Table | str | Path) or reading:
         return read(data, schema=schema, **reading), None
     frame, native = frames.to_polars(data)
-    return read(frame, schema=schema), lambda out: frames.back(out, native)
+    return read(frame, schema=schema), lambda out: frames.to_native(out, native)
 
 
 def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:
@@ -146,20 +146,22 @@ def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any
     ``encoding``, ``header``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
     """
     from sfumato.data.guess.columns import guess, guess_related
-    from sfumato.data.guess.overview import declared, survey
+    from sfumato.data.guess.overview import overview_of_schema, survey
 
     require_file(data, reading)
     if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
         table = read(data)
-        return declared(replace(table, schema=with_roles(table.schema, roles or {})))
+        return overview_of_schema(replace(table, schema=with_roles(table.schema, roles or {})))
     if isinstance(data, str | Path):
         contents = read_contents(data, **reading)
-        frame, facts, told = contents.frame, contents.facts, contents.reading
+        frame, facts, dialect = contents.frame, contents.facts, contents.reading
     else:
-        frame, facts, told = frames.to_polars(data)[0], {}, None
+        frame, facts, dialect = frames.to_polars(data)[0], {}, None
     for name in roles or {}:
         if name not in frame.columns:
             raise UnknownNameError.of("column", name, frame.columns)
     guesses = guess(frame, facts)
-    found = survey(frame, [each.given(roles or {}) for each in guesses], guess_related(frame, guesses))
-    return replace(found, notes=tuple(told.notes()), reading=told.to_dict()) if told else found
+    found = survey(
+        frame, [each.with_given_role(roles or {}) for each in guesses], guess_related(frame, guesses)
+    )
+    return replace(found, notes=tuple(dialect.notes()), reading=dialect.to_dict()) if dialect else found

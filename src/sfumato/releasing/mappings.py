@@ -14,8 +14,8 @@ from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.io import codebook
-from sfumato.io.guard import guarded_texts
-from sfumato.releasing.outcome import Outcome, Part
+from sfumato.io.formula_injection import guarded_texts
+from sfumato.releasing.outcome import PlanOutcome, TableOutcome
 
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
 _LONGEST = 80
@@ -26,7 +26,7 @@ def is_mapping(name: str) -> bool:
     return name.startswith("mapping.") and name.endswith(".csv")
 
 
-def mapping_files(outcome: Outcome) -> dict[str, str]:
+def mapping_files(outcome: PlanOutcome) -> dict[str, str]:
     """The mapping tables of a release as CSV, by the names of their files."""
     files: dict[str, str] = {}
     for table, part in outcome.parts.items():
@@ -39,7 +39,7 @@ def mapping_files(outcome: Outcome) -> dict[str, str]:
     return files
 
 
-def mappings_of(part: Part) -> dict[str, pl.DataFrame]:
+def mappings_of(part: TableOutcome) -> dict[str, pl.DataFrame]:
     """By column what each value became, and in how many records, where each value became one label.
 
     Suppressed cells have a line of their own. A column in which chance had a part, or in which the same value
@@ -67,19 +67,19 @@ def _is_recoded(original: Table, release: Release, name: str) -> bool:
 def _mapping(beside: Table, released: Table, name: str) -> pl.DataFrame | None:
     values, labels = beside.frame[name].alias("original"), released.frame[name]
     if name in released.nodes:
-        labels = codebook.written(labels, released.nodes[name])[0]
+        labels = codebook.text_and_codebook(labels, released.nodes[name])[0]
     elif released.is_generalised(name):
         labels = to_text(labels)
     pairs = pl.DataFrame([values, labels.alias("released")])
     pairs = pairs.group_by("original", "released").len("records").sort("original", "released")
-    told = pairs.drop_nulls()
+    known_pairs = pairs.drop_nulls()
     if labels.dtype == pl.String:
-        told = told.filter(pl.col("released") != WILDCARD)
-    is_function = told["original"].n_unique() == len(told)
-    return pairs if is_function and (_in_runs(told) or not _is_ordered(values)) else None
+        known_pairs = known_pairs.filter(pl.col("released") != WILDCARD)
+    is_function = known_pairs["original"].n_unique() == len(known_pairs)
+    return pairs if is_function and (_in_runs(known_pairs) or not _has_order(values)) else None
 
 
-def _is_ordered(values: pl.Series) -> bool:
+def _has_order(values: pl.Series) -> bool:
     return values.dtype.is_numeric() or values.dtype.is_temporal()
 
 

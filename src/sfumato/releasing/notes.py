@@ -10,13 +10,13 @@ import numpy as np
 
 from sfumato.core import registry
 from sfumato.core.approaches import approaches
-from sfumato.core.budget import Budget
+from sfumato.core.budget import PrivacyBudget
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
 from sfumato.core.measure import Score
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.relations.related import find_related
+from sfumato.data.relations.associations import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import WriteError, quoted
@@ -25,17 +25,17 @@ from sfumato.io.formats import written_suffix
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.budget_coverage import coverage_of
 from sfumato.releasing.safe_weights import LEAST_RECORDS, estimate_changes
-from sfumato.study.evaluate import NUMBERS, Case, evaluate
-from sfumato.study.losses import Loss
+from sfumato.study.column_changes import Loss
+from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 
 
 def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[str, ...]:
     """Sentences on a release, in the order in which one would read them; no cell is in them."""
-    kept = {loss.column for loss in lost if loss.fate == "untouched"}
+    unchanged = {loss.column for loss in lost if loss.fate == "untouched"}
     return (
         *_on_numbers(original, release),
         *_on_weights(release),
-        *_on_related(original, release, kept),
+        *_related_column_notes(original, release, unchanged),
     )
 
 
@@ -52,14 +52,14 @@ def format_notes(plan: Plan, release: Release) -> Iterator[str]:
         yield f"`{Path(out).name}` is of another format than the original, which can only be read"
 
 
-def all_spent(copies: Sequence[Release]) -> Budget:
+def total_budget(copies: Sequence[Release]) -> PrivacyBudget:
     """What copies of one release spent together on the same people."""
-    return sum((each.budget for each in copies), Budget())
+    return sum((each.budget for each in copies), PrivacyBudget())
 
 
 def budget_notes(original: Table, copies: Sequence[Release]) -> Iterator[str]:
     """What ε does not cover, and what several private steps, or copies, spent together."""
-    spent = all_spent(copies)
+    spent = total_budget(copies)
     if not spent:
         return
     uncovered = coverage_of(copies[0], original).sentence
@@ -77,20 +77,20 @@ def budget_notes(original: Table, copies: Sequence[Release]) -> Iterator[str]:
     )
 
 
-def measured_beside(original: Table, copies: Sequence[Release], run: Run) -> Iterator[str]:
+def measured_risk_notes(original: Table, copies: Sequence[Release], run: Run) -> Iterator[str]:
     """What can be measured of a private release: a fixed ε fixes no confidentiality (Muralidhar 2020)."""
-    if not all_spent(copies):
+    if not total_budget(copies):
         return
     measures = registry.measures_for("epsilon")
-    case = Case(original, resources=run.resources)
+    case = EvaluationCase(original, resources=run.resources)
     scores = evaluate(copies[0], case, measures, run.at("beside ε").silent(), allow_sampling=True).scores
-    said = ", ".join(f"{name} {_told(score)}" for name, score in scores.items())
+    scores_text = ", ".join(f"{name} {_score_text(score)}" for name, score in scores.items())
     part = " and does not cover all columns" if coverage_of(copies[0], original).uncovered else ""
-    yield f"measured beside ε, which fixes none of it{part}: {said}"
+    yield f"measured beside ε, which fixes none of it{part}: {scores_text}"
 
 
-def _told(score: Score) -> str:
-    return f"{score.value:.4g}" if score.status in NUMBERS else f"is not known ({score.reason})"
+def _score_text(score: Score) -> str:
+    return f"{score.value:.4g}" if score.status in NUMERIC_STATUSES else f"is not known ({score.reason})"
 
 
 def _on_numbers(original: Table, release: Release) -> Iterator[str]:
@@ -113,13 +113,17 @@ def _on_weights(release: Release) -> Iterator[str]:
     there = ~np.isnan(exact.values)
     before, after = exact.values[there], table.numbers(name)[there]
     if (before != after).any():
-        yield _averaged(name, exact.by, float(after.var() / before.var()), estimate_changes(table, exact))
+        yield _weight_averaging_note(
+            name, exact.by, float(after.var() / before.var()), estimate_changes(table, exact)
+        )
     few = int((~there).sum())
     if 0 < few < LEAST_RECORDS:
         yield f"{few} records lack a weight in `{name}`, which tells them from others: drop or complete them"
 
 
-def _averaged(name: str, by: Sequence[str], variance: float, changes: Mapping[str, float]) -> str:
+def _weight_averaging_note(
+    name: str, by: Sequence[str], variance: float, changes: Mapping[str, float]
+) -> str:
     """What was lost by averaging weights."""
     totals = f"by {quoted(by)}, so that totals by these stay" if by else "over all: their sum stays"
     worst = max(changes, key=lambda each: changes[each], default="")
@@ -128,7 +132,7 @@ def _averaged(name: str, by: Sequence[str], variance: float, changes: Mapping[st
     return f"the weights in `{name}` are averaged {totals} exact; {left}{others}"
 
 
-def _on_related(original: Table, release: Release, kept: AbstractSet[str]) -> Iterator[str]:
+def _related_column_notes(original: Table, release: Release, unchanged: AbstractSet[str]) -> Iterator[str]:
     """Columns left as they were that may give a changed key back; what surely does is judged, and said so."""
     judged = [each for each in approaches(Evidence(original, release)) if each.by and not each.opens_cells]
     yield from (f"risks are judged also {each.name}" for each in judged)
@@ -137,8 +141,8 @@ def _on_related(original: Table, release: Release, kept: AbstractSet[str]) -> It
     groups = schema.related or [each.columns for each in find_related(original.frame, there)]
     for group in groups:
         left = [name for name in group if name in release.reading().schema]
-        changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in kept]
-        others = [name for name in left if name in kept - used and schema[name].role is not Role.KEY]
+        changed = [name for name in schema.with_role(Role.KEY) if name in left and name not in unchanged]
+        others = [name for name in left if name in unchanged - used and schema[name].role is not Role.KEY]
         if changed and others:
             hidden, shown = (quoted(names, " and ") for names in (changed, others))
             yield f"{shown} left as it was may give {hidden} back: they are related"

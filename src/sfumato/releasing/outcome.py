@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sfumato.core.budget import Budget
+from sfumato.core.budget import PrivacyBudget
 from sfumato.core.measure import Score
 from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
@@ -18,10 +18,10 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.budget_coverage import BudgetCoverage, coverage_of
-from sfumato.releasing.notes import all_spent
-from sfumato.releasing.series import Member
-from sfumato.releasing.stakes import Stake, warnings_of
-from sfumato.study.losses import Loss
+from sfumato.releasing.key_exposure import KeyExposure, warnings_of
+from sfumato.releasing.notes import total_budget
+from sfumato.releasing.series import SeriesMember
+from sfumato.study.column_changes import Loss
 from sfumato.version import __version__
 
 
@@ -34,7 +34,7 @@ class Judgement:
     score: Score
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         """Whether the score meets the requirement."""
         return self.requirement.met_by(self.score)
 
@@ -45,17 +45,17 @@ class Judgement:
 
     def is_worse_than(self, other: Judgement) -> bool:
         """Whether the same requirement does worse here: not certain is the worst."""
-        mine, theirs = (self.requirement.worst(each.score) for each in (self, other))
-        if math.isnan(mine) or math.isnan(theirs):
-            return math.isnan(mine) and not math.isnan(theirs)
-        return self.requirement.measure.is_better(theirs, mine)
+        own_worst, other_worst = (self.requirement.worst(each.score) for each in (self, other))
+        if math.isnan(own_worst) or math.isnan(other_worst):
+            return math.isnan(own_worst) and not math.isnan(other_worst)
+        return self.requirement.measure.is_better(other_worst, own_worst)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
         return {
             "requirement": str(self.requirement),
             "scenario": self.scenario,
-            "met": self.met,
+            "met": self.is_met,
             "judges": self.requirement.judges,
             "verdict": self.requirement.verdict(self.score),
             "score": self.score.to_dict(),
@@ -63,7 +63,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Part:
+class TableOutcome:
     """What came of one table: the release as it would be written, and the judgement on it.
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
@@ -79,10 +79,10 @@ class Part:
     broken: tuple[Violation, ...]
     changes: Mapping[str, int] = field(default_factory=dict)
     lost: tuple[Loss, ...] = ()
-    stake: Stake | None = None
+    stake: KeyExposure | None = None
     notes: tuple[str, ...] = ()
     further: tuple[Release, ...] = ()
-    member: Member | None = None
+    member: SeriesMember | None = None
 
     @property
     def copies(self) -> tuple[Release, ...]:
@@ -90,9 +90,9 @@ class Part:
         return (self.release, *self.further)
 
     @property
-    def budget(self) -> Budget:
+    def budget(self) -> PrivacyBudget:
         """What was spent for all copies together: each is drawn anew from the same people."""
-        return all_spent(self.copies)
+        return total_budget(self.copies)
 
     @property
     def coverage(self) -> BudgetCoverage:
@@ -111,9 +111,9 @@ class Part:
         return why_unjudged((each.requirement for each in self.judgements), stake)
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether every requirement is met; None if none judges its risk: nothing is said of the release."""
-        met = all(judgement.met for judgement in self.judgements)
+        met = all(judgement.is_met for judgement in self.judgements)
         return None if met and not self.is_judged else met
 
     @property
@@ -133,7 +133,7 @@ class Part:
             "steps": [step.to_dict() for step in self.release.provenance],
             **({"budget": self.coverage.statement(self.budget)} if self.budget else {}),
             **({} if self.member is None else {"in_series": self.member.to_dict()}),
-            "met": self.met,
+            "met": self.is_met,
             "requirements": [judgement.to_dict() for judgement in self.judgements],
             "broken_promises": [vars(violation) for violation in self.broken],
             "changes": dict(self.changes),
@@ -162,14 +162,14 @@ def _tables(release: Release) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PlanOutcome:
     """What came of a plan: each table by its name, which one alone lacks, and how many numbers dangle.
 
     ``randomness`` is where its chance came from; ``new_keys`` are keys of pseudonyms that were drawn, by the
     file each is to be kept in.
     """
 
-    parts: Mapping[str, Part]
+    parts: Mapping[str, TableOutcome]
     randomness: ByPlace = field(repr=False)
     dangling: Mapping[str, int] = field(default_factory=dict)
     new_keys: Mapping[Path, str] = field(default_factory=dict, repr=False)
@@ -196,15 +196,15 @@ class Outcome:
     @property
     def unmet(self) -> int:
         """How many requirements are not met."""
-        return sum(not judgement.met for judgement in self.judgements)
+        return sum(not judgement.is_met for judgement in self.judgements)
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         """Whether a risk is required of every table, and all that is required is met in every scenario."""
-        return all(part.met for part in self.parts.values())
+        return all(part.is_met for part in self.parts.values())
 
     @property
-    def unjudged(self) -> list[str]:
+    def unjudged_tables(self) -> list[str]:
         """The tables of whose risk nothing was required, each as what is at stake in it."""
         return [
             (f"{name}: " if name else "") + part.at_stake
@@ -214,5 +214,5 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
-        said = {name: part.to_dict() for name, part in self.parts.items()}
-        return said[""] if "" in said else {"tables": said, "dangling": dict(self.dangling)}
+        payload = {name: part.to_dict() for name, part in self.parts.items()}
+        return payload[""] if "" in payload else {"tables": payload, "dangling": dict(self.dangling)}

@@ -17,20 +17,20 @@ from sfumato.core.release import ExactWeights, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.generalised.nodes import WILDCARD, canonical_text
-from sfumato.data.generalised.text_forms import Known
-from sfumato.data.generalised.untold import as_read, known_of, without_naming
+from sfumato.data.generalised.rare_values import hide_rare_values, known_of, read_released_column
+from sfumato.data.generalised.text_forms import KnownValues
+from sfumato.data.hidden_content import strip_hidden
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.pseudonyms import derive_key, pseudonyms
 from sfumato.data.repair import repair
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.shown import only_shown
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.recipes.parts import Output
-from sfumato.recipes.plan import identifiers_left
+from sfumato.recipes.plan import remaining_identifiers
 from sfumato.releasing.budget_coverage import coverage_of
-from sfumato.releasing.read_back import domains_of
+from sfumato.releasing.read_release import domains_of
 from sfumato.releasing.safe_weights import average_weights
 
 
@@ -43,7 +43,7 @@ def postprocess(
     """
     (first, table), *others = release.tables.items()
     changes = dict[str, int]()
-    dropped = {*output.drop, *identifiers_left(original.schema, output.drop)}
+    dropped = {*output.drop, *remaining_identifiers(original.schema, output.drop)}
     if output.repair:
         if not release.plain:
             raise PlanError(
@@ -62,22 +62,22 @@ def postprocess(
         changes.update({f"`{name}` marked as suppressed": count for name, count in marked.items()})
     tables, exact = {}, None
     for name, each in ((first, table), *others):
-        left, told = _as_left(each, original, dropped, run)
+        left, notes = _table_to_release(each, original, dropped, run)
         if name == first and output.weights == "safe":  # the weights of other tables are counts
             left, exact, own = _with_safe_weights(left, release, original)
-            told |= own
+            notes |= own
         secret = run.randomness.person_secret if key is None else key
         tables[name] = forget_unshown(rename_people(left, secret))
-        changes |= told
+        changes |= notes
     return replace(release, tables=tables, exact_weights=exact), changes
 
 
-def as_written(output: Output) -> Callable[[Release, Table, Run], Release]:
+def postprocessor(output: Output) -> Callable[[Release, Table, Run], Release]:
     """What is done to a release of a table before it is judged and written as an output says."""
     return lambda release, original, run: postprocess(release, original, output, run)[0]
 
 
-def _as_left(
+def _table_to_release(
     table: Table, original: Table, dropped: Collection[str], run: Run
 ) -> tuple[Table, dict[str, int]]:
     """One table without what is dropped, as it will be read, and without values in its sets that few have."""
@@ -88,7 +88,7 @@ def _as_left(
             continue
         if (known := known_of(original, name, domains.get(name, ()))) is None:
             continue
-        table = as_read(table, name, original, known.values)
+        table = read_released_column(table, name, original, known.values)
         table, count = _without_naming(table, name, original, known, run)
         changes |= {f"`{name}` shown without values that few have": count} if count else {}
     return table, changes
@@ -106,7 +106,9 @@ def _with_safe_weights(
     return safe, exact, {f"`{name}` averaged over records that look alike": count} if count else {}
 
 
-def _without_naming(table: Table, name: str, original: Table, known: Known, run: Run) -> tuple[Table, int]:
+def _without_naming(
+    table: Table, name: str, original: Table, known: KnownValues, run: Run
+) -> tuple[Table, int]:
     """Name no value in a set that few have, unless the values of the column are declared by a hierarchy."""
     if name not in table.nodes or original.schema[name].hierarchy:
         return table, 0
@@ -114,7 +116,7 @@ def _without_naming(table: Table, name: str, original: Table, known: Known, run:
     declared = (each for each in run.resources.values() if isinstance(each, Hierarchy))
     if any(leaves.is_in(each.levels[:, 0].implode()).all() for each in declared):
         return table, 0
-    return without_naming(table, name, frozenset(known.few))
+    return hide_rare_values(table, name, frozenset(known.few))
 
 
 def _originals_of(release: Release, original: Table) -> Table | None:
@@ -178,12 +180,12 @@ def forget_unshown(table: Table) -> Table:
 
     Columns of generalised values are made anew as text when they are written.
     """
-    frame = table.frame.with_columns(only_shown(table.frame.drop(table.nodes)))
-    columns = [_as_shown(column, table) for column in table.schema.columns]
+    frame = table.frame.with_columns(strip_hidden(table.frame.drop(table.nodes)))
+    columns = [_drop_absent_codes(column, table) for column in table.schema.columns]
     return replace(table, frame=frame, schema=table.schema.replace(*columns))
 
 
-def _as_shown(column: Column, table: Table) -> Column:
+def _drop_absent_codes(column: Column, table: Table) -> Column:
     """A column that declares no more codes and labels than its records show."""
     bare = replace(column, missing=(), missing_range=None, suppressed=None)
     codes = tuple(code for code in column.missing if _occurs(replace(bare, missing=(code,)), bare, table))

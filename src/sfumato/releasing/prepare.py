@@ -27,13 +27,13 @@ from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameErro
 from sfumato.io import frames
 from sfumato.io.addresses import is_address
 from sfumato.io.formats import written_suffix
-from sfumato.recipes.parts import Output, Source, located
+from sfumato.recipes.parts import Output, Source, locate
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.releasing.checksums import PRIVATE
 from sfumato.releasing.load import inspect, is_plan, load_resources, read, require_file
-from sfumato.releasing.read_back import read_release
-from sfumato.releasing.sums import PRIVATE
-from sfumato.releasing.trail import PLAN, plan_kept
+from sfumato.releasing.read_release import read_release
+from sfumato.releasing.trail import PLAN, plan_of_file
 from sfumato.study.evaluate import require_share
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class Request:
     def __post_init__(self) -> None:
         require_file(self.source, self.reading)
 
-    def as_written(self, source: Source) -> Source:
+    def source_as_given(self, source: Source) -> Source:
         """A source that is read as was said."""
-        said = dict(self.reading)
-        if "header" in said:
-            said["header"] = "yes" if said["header"] else "no"
-        return replace(source, **said)
+        options = dict(self.reading)
+        if "header" in options:
+            options["header"] = "yes" if options["header"] else "no"
+        return replace(source, **options)
 
 
 # What a source stands for -------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class ResolvedSource:
 
     def reading(self, request: Request) -> dict[str, Any]:
         """How the data are to be read."""
-        return request.as_written(self.plan.source_at("")).reading
+        return request.source_as_given(self.plan.source_at("")).reading
 
 
 def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
@@ -123,15 +123,15 @@ def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
     if is_plan(source):
         path = Path(source)
         plan = Plan.read(path)
-        return ResolvedSource(plan, _data_of(plan, path), path, *_beside(released, plan))
+        return ResolvedSource(plan, _data_of(plan, path), path, *_compare_roles(released, plan))
     if given is not None:
         file = None if isinstance(given, Plan) else given
         plan = given if isinstance(given, Plan) else Plan.read(given)
-        return ResolvedSource(plan, source, file, *_beside(released, plan))
-    kept = plan_kept(released) if isinstance(released, str | Path) else None
-    if kept is None:
-        return ResolvedSource(Plan(), source, None, *_beside(released, Plan()))
-    plan, trail = kept
+        return ResolvedSource(plan, source, file, *_compare_roles(released, plan))
+    found_plan = plan_of_file(released) if isinstance(released, str | Path) else None
+    if found_plan is None:
+        return ResolvedSource(Plan(), source, None, *_compare_roles(released, Plan()))
+    plan, trail = found_plan
     return ResolvedSource(plan, source, None, Path(released), _notes_on(Path(released), trail))
 
 
@@ -146,19 +146,21 @@ def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
             f"`{folder}` must be a file, or a release folder with its private part, got: a folder",
             hint="name the files themselves: the original, then the released file",
         )
-    kept = [(path, *found) for path in sorted(folder.iterdir()) if (found := plan_kept(path)) is not None]
-    if not kept:
+    released_files = [
+        (path, *found) for path in sorted(folder.iterdir()) if (found := plan_of_file(path)) is not None
+    ]
+    if not released_files:
         raise ReadError(
             f"`{folder}` must hold a table as it was released, got: none",
             hint=f"`sfumato verify {folder}` says what has changed",
         )
-    if len({plan.output.path for _, plan, _ in kept}) > 1:
-        names = quoted(path.name for path, _, _ in kept)
+    if len({plan.output.path for _, plan, _ in released_files}) > 1:
+        names = quoted(path.name for path, _, _ in released_files)
         raise ParameterError(
             f"`{folder}` must hold one table to be looked at as a whole, got: {names}",
             hint="name the files themselves: the original, then the released file",
         )
-    return kept[0]
+    return released_files[0]
 
 
 def _data_of(plan: Plan, path: Path) -> str:
@@ -167,14 +169,14 @@ def _data_of(plan: Plan, path: Path) -> str:
     return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
 
 
-def _beside(released: Any, plan: Plan) -> tuple[Path | None, tuple[str, ...]]:
+def _compare_roles(released: Any, plan: Plan) -> tuple[Path | None, tuple[str, ...]]:
     """A released file, and how the roles of its own plan differ from those of the plan that is named."""
     if not isinstance(released, str | Path) or str(released).startswith("builtin:"):
         return None, ()
-    kept, place = plan_kept(released), Path(released)
-    if kept is None or kept[0].schema is None or plan.schema is None:
+    found_plan, place = plan_of_file(released), Path(released)
+    if found_plan is None or found_plan[0].schema is None or plan.schema is None:
         return place, ()
-    then, now = kept[0].schema, plan.schema
+    then, now = found_plan[0].schema, plan.schema
     differing = [
         f"`{name}` ({then[name].role} then, {now[name].role or 'none'} now)"
         for name in then.names
@@ -190,7 +192,7 @@ def _beside(released: Any, plan: Plan) -> tuple[Path | None, tuple[str, ...]]:
 def with_files(plan: Plan, request: Request) -> Plan:
     """A plan that also names the files that were asked for, all as they are seen from the present folder."""
     resources = {
-        name: each if each.is_builtin else replace(each, path=str(located(each.path, plan.folder)))
+        name: each if each.is_builtin else replace(each, path=str(locate(each.path, plan.folder)))
         for name, each in plan.resources.items()
     }
     for column, path in request.hierarchies.items():
@@ -205,7 +207,7 @@ def with_files(plan: Plan, request: Request) -> Plan:
 def with_key(plan: Plan, folder: Path, request: Request) -> Output:
     """The plan's output with its key of pseudonyms as seen from another folder, or that asked for."""
     own = request.pseudonym_key
-    key = Path(own) if own else located(plan.output.pseudonym_key, plan.folder)
+    key = Path(own) if own else locate(plan.output.pseudonym_key, plan.folder)
     if not (own or plan.output.pseudonym_key) or not isinstance(key, Path):
         return plan.output
     return replace(plan.output, pseudonym_key=os.path.relpath(key, folder))
@@ -263,7 +265,7 @@ def require_columns(schema: Schema, names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Question:
+class AssessmentRequest:
     """What is asked about: an original, the intruders, other tables, and perhaps a release that was made."""
 
     plan: Plan
@@ -287,7 +289,7 @@ class Question:
         return f"looked at against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
 
 
-def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> Question:
+def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> AssessmentRequest:
     """Read what is asked about; where a plan has several intruders, each of them is meant."""
     named = resolve(request, released=released)
     plan, table = with_files(named.plan, request), named.read(request)
@@ -303,10 +305,12 @@ def prepare_question(request: Request, *, released: Any = None, aligned: bool = 
     if other is not None:
         how = {"resources": resources, "reading": named.reading(request)}
         release = read_release(table, other, aligned=aligned, **how)
-    return Question(plan, table, scenarios, resources, release, named.data, named.notes)
+    return AssessmentRequest(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
-def prepare_file(request: Request, *, original: str | None = None, aligned: bool = False) -> Question:
+def prepare_file(
+    request: Request, *, original: str | None = None, aligned: bool = False
+) -> AssessmentRequest:
     """Read a file as it would leave, with what is required of it and, where that is known, its original.
 
     A file that was released brings its plan along: roles, requirements, and the original if that is still
@@ -394,7 +398,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
         drop=tuple(dict.fromkeys((*plan.output.drop, *drop))),
         shuffle=plan.output.shuffle and not request.output.get("keep_order"),
     )
-    data = request.as_written(plan.source_at(str(named.data)))
+    data = request.source_as_given(plan.source_at(str(named.data)))
     plan = replace(plan, data=data, recipe=Recipe((step,)), output=output, tables={})
     if check is not None:
         check(plan)
@@ -402,7 +406,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = _pseudonymous(with_roles(schema, request.roles), request)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
-    undecided = schema.undecided()
+    undecided = schema.columns_without_role()
     known = (
         replace(schema[name], role=Role.KEY, role_basis="nobody has decided, so taken as known")
         for name in undecided
@@ -449,10 +453,10 @@ def with_requirements(plan: Plan, request: Request, step: Step | None = None) ->
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if request.profile:
         return Profile.of(request.profile).apply_to(plan)
-    return plan if step is None or plan.risk_demands else _enforced(plan, step)
+    return plan if step is None or plan.risk_demands else _with_enforced_requirements(plan, step)
 
 
-def _enforced(plan: Plan, step: Step) -> Plan:
+def _with_enforced_requirements(plan: Plan, step: Step) -> Plan:
     """The plan that requires what its step enforces: of all keys, or of combinations of columns."""
     assert plan.schema is not None  # it was read, or the plan declares it
     enforced = step.method.enforced_requirements(plan.schema, step.resolve(plan.schema))
@@ -498,14 +502,14 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
             hint="release the first without [series] in it, and take the steps of its plan",
         )
     overview = inspect(data, roles=request.roles, **request.reading)
-    schema = with_importance(_decided(overview, request, ask), request.matters)
+    schema = with_importance(_decide_roles(overview, request, ask), request.matters)
     require_columns(schema, request.output.get("drop", ()))
     require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
     native = None
     if not isinstance(data, Table | str | Path):
         _, form = frames.to_polars(data)
-        native = partial(frames.back, native=form)
-    how: Mapping[str, Any] = {**overview.reading, **request.as_written(Source("")).said}
+        native = partial(frames.to_native, native=form)
+    how: Mapping[str, Any] = {**overview.reading, **request.source_as_given(Source("")).reading_options}
     as_is = isinstance(data, Table) or is_plan(data)
     table = read(data) if as_is else read(data, schema=schema, **request.reading)
     source = replace(plan.data, **how) if plan.data else None
@@ -518,7 +522,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
         plan = _asked_by(profile, plan)
     if not plan.risk_demands:
-        plan = replace(plan, schema=_numbers_renamed(plan.schema or schema, table))
+        plan = replace(plan, schema=_with_pseudonyms(plan.schema or schema, table))
     return Prepared(plan, replace(table, schema=plan.schema or schema), native, profile, path)
 
 
@@ -535,7 +539,7 @@ def _asked_by(profile: Profile, plan: Plan) -> Plan:
     return profile.apply_to(replace(plan, scenarios=(), requirements=(), required_in={}))
 
 
-def _numbers_renamed(schema: Schema, table: Table) -> Schema:
+def _with_pseudonyms(schema: Schema, table: Table) -> Schema:
     """The schema with pseudonyms for keys that are numbers of someone: no step will change them."""
     named = {each.column.name for each in guess(table.frame) if each.column.role is Role.IDENTIFIER}
     keys = [each for each in schema.columns if each.role is Role.KEY and each.name in named]
@@ -606,7 +610,7 @@ def with_importance(schema: Schema, matters: Sequence[str]) -> Schema:
     return schema.replace(*(replace(schema[name], importance=MATTERS) for name in schema.resolve(matters)))
 
 
-def _decided(overview: Overview, request: Request, ask: Ask | None) -> Schema:
+def _decide_roles(overview: Overview, request: Request, ask: Ask | None) -> Schema:
     """The schema with a role for each column, and whose word each is."""
     answers = ask(overview) if ask is not None else {}
     columns = []
@@ -623,7 +627,7 @@ def _decided(overview: Overview, request: Request, ask: Ask | None) -> Schema:
 
 def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
-    if undecided := schema.undecided():
+    if undecided := schema.columns_without_role():
         flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in undecided)
         names = quoted(undecided)
         raise PlanError(

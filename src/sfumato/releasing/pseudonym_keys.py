@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sfumato.data.pseudonyms import KEY_SIZE
 from sfumato.errors import PlanError, ReadError, trouble_with
-from sfumato.recipes.parts import located
+from sfumato.recipes.parts import locate
 from sfumato.recipes.plan import Plan
 
 _OTHERS_MAY = 0o077
@@ -22,7 +22,7 @@ def key_places(plan: Plan) -> dict[str, Path]:
     found = {}
     for name, part in plan.parts.items():
         if part.output.pseudonym_key:
-            place = located(part.output.pseudonym_key, part.folder)
+            place = locate(part.output.pseudonym_key, part.folder)
             if not isinstance(place, Path):
                 raise PlanError("`pseudonym_key` of the output must be a file, got: a database")
             found[name] = place

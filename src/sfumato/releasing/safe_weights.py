@@ -17,9 +17,9 @@ import polars as pl
 from sfumato.core.release import ExactWeights, Release
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import Coding, distinct_of, number, pack
+from sfumato.data.constraints import clip
 from sfumato.data.generalised.cover import covers_of
 from sfumato.data.persons import with_own_numbers
-from sfumato.data.promises import as_promised
 from sfumato.data.relations.joining import units_of
 from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Column, Kind, Role
 from sfumato.data.table import Table
@@ -53,7 +53,7 @@ def average_weights(table: Table, release: Release, original: Table) -> tuple[Ta
         return table, None
     keys = [each for each in _keys_of(original) if each in table.schema]
     coded = {each: column_codes(table, each, apart=True) for each in keys}
-    classing = _Classing(
+    classing = _WeightClasses(
         exact[there],
         tuple(each[there] for each in _units_of(table, release, original)),
         tuple((codes[there], flags[there]) for codes, flags in _hidden_keys(table, release, original)),
@@ -137,7 +137,7 @@ def _means(weights: Floats, classes: Ints, column: Column) -> Floats:
     largest = np.full(len(firsts), -np.inf)
     np.maximum.at(largest, classes, weights)
     unbound = replace(column, integer=False, lower=None, upper=None)  # a mean is within
-    return as_promised(unbound, largest, weights[firsts] + apart)[classes]
+    return clip(unbound, largest, weights[firsts] + apart)[classes]
 
 
 def _with_weights(table: Table, name: str, exact: Floats, averaged: Floats) -> Table:
@@ -151,7 +151,7 @@ def _with_weights(table: Table, name: str, exact: Floats, averaged: Floats) -> T
 
 
 @dataclass(frozen=True)
-class _Classing:
+class _WeightClasses:
     """Which classes may have a mean: by how many ``units`` are in them, and what ``hidden`` keys were."""
 
     weights: Floats
@@ -165,7 +165,7 @@ class _Classing:
         """
         by, n = tuple[str, ...](), len(self.weights)
         classes = np.zeros(n, dtype=np.int64)
-        explained, left = self._between(classes), dict(keys)
+        explained, left = self._variance_between(classes), dict(keys)
         enough = _LEAST_GAIN * float(((self.weights - self.weights.mean()) ** 2).sum())
         while left:
             own = Coding(classes.astype(np.uint64), int(classes.max()) + 1)
@@ -173,7 +173,7 @@ class _Classing:
             for name, coding in left.items():
                 finer, sizes = number(pack([own, coding], n))
                 if sizes.min() >= LEAST_RECORDS:
-                    gains[name] = self._between(finer) - explained
+                    gains[name] = self._variance_between(finer) - explained
             left = {name: left[name] for name in gains}
             best = max(gains, key=lambda name: (gains[name], name), default="")
             if not best or gains[best] <= 0 or gains[best] < enough:
@@ -183,7 +183,7 @@ class _Classing:
                 by, classes, explained = (*by, best), finer, explained + gains[best]
         return by, classes
 
-    def _between(self, classes: Ints) -> float:
+    def _variance_between(self, classes: Ints) -> float:
         """The sum of squares of the weights between classes."""
         sums = np.bincount(classes, self.weights - self.weights.mean())
         return float((sums**2 / np.bincount(classes)).sum())

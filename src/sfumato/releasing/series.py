@@ -32,18 +32,18 @@ from sfumato.kernels.arrays import Floats, Words
 from sfumato.recipes.parts import SeriesSpec, fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
-from sfumato.releasing.read_back import conformed, joined, read_like
-from sfumato.releasing.trail import chance_told, read_rows, read_trail, trails_in
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.releasing.read_release import conform_released, join_released_files, read_like
+from sfumato.releasing.trail import randomness_of_trail, read_rows, read_trail, trails_in
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 #: A change is outlying that many times the usual distance from the median, if at most this share are.
-_FAR, _FEW = 8.0, 0.05
+_OUTLIER_DISTANCES, _MAX_OUTLIER_SHARE = 8.0, 0.05
 #: A correlation has moved by so many standard errors, and at least so much; of fewer records nobody can tell.
-_FAR_CORRELATION, _LEAST_MOVE, _FEWEST = 4.0, 0.05, 10
+_FAR_CORRELATION, _LEAST_MOVE, _MIN_RECORDS = 4.0, 0.05, 10
 
 
 @dataclass(frozen=True)
-class Member:
+class SeriesMember:
     """What is known of a release as one of a series: who was there before, and what all releases tell."""
 
     series: Series
@@ -53,16 +53,16 @@ class Member:
     measures: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> Member:
+    def of(cls, plan: Plan, table: Table, release: Release, run: Run) -> SeriesMember:
         """Look at a release beside the earlier ones."""
         assert isinstance(run.randomness, ByPerson)  # it was entered
         waves: Waves = run.resources[SERIES]
         now = np.unique(waves.identity.persons(table))
         before = [wave.persons for wave in waves.earlier]
         common = np.intersect1d(now, np.concatenate(before)) if before else now[:0]
-        case = Case(table, plan.scenarios[0], run.resources)
+        case = EvaluationCase(table, plan.scenarios[0], run.resources)
         notes = [*_notes(plan, table, waves), *_changes(case.evidence(release), waves)]
-        measures = _measured(release, case, run) if waves.earlier else ()
+        measures = _score_series(release, case, run) if waves.earlier else ()
         return cls(run.randomness.series, len(waves.earlier), len(common), tuple(notes), tuple(measures))
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,28 +74,30 @@ class Member:
             "notes": list(self.notes),
         }
 
-    def confided(self, original: Table, release: Release) -> dict[str, str]:
+    def private_facts(self, original: Table, release: Release) -> dict[str, str]:
         """What the private trail keeps for the next release: the secret, and whose each record is."""
-        said = {"secret": self.series.secret.hex()}
+        payload = {"secret": self.series.secret.hex()}
         rows, identity = release.source_rows, self.series.identity
         if rows is None:
-            return said
+            return payload
         whose = {"persons": identity.persons(original), "units": identity.units(original)}
-        return said | {name: _packed(np.append(words, NOBODY)[rows]) for name, words in whose.items()}
+        return payload | {
+            name: _encode_words(np.append(words, NOBODY)[rows]) for name, words in whose.items()
+        }
 
 
-def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Plan], Table]) -> Run:
+def enter_series(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Plan], Table]) -> Run:
     """The run in which a plan's release is made: in a series, with its secret and the earlier releases."""
     if plan.series is None:
         return run
-    found = [_Earlier.of(trail, name) for trail in trails_of(plan)]
+    found = [_EarlierRelease.of(trail, name) for trail in trails_of(plan)]
     secret = _secret(found, run)
-    kept: dict[tuple[str, Stratum], dict[str, Table]] = {}
+    artifacts: dict[tuple[str, Stratum], dict[str, Table]] = {}
     for each in found:
-        for place, tables in each.confided() if each.secret == secret else ():
-            kept.setdefault(place, {}).update(tables)
+        for place, tables in each.private_tables() if each.secret == secret else ():
+            artifacts.setdefault(place, {}).update(tables)
     _require_course(plan.series, [each for each in found if each.in_series])
-    series = Series(secret, plan.series.record, plan.series.as_course, kept)
+    series = Series(secret, plan.series.record, plan.series.as_course, artifacts)
     series.identity.units(table)  # what is wrong with it is said before any work
     waves = tuple(each.wave(series.identity, table, read) for each in found)
     there = {SERIES: Waves(series.identity, waves)}
@@ -104,7 +106,7 @@ def entered(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Pl
     return replace(run, randomness=here, resources={**run.resources, **there})
 
 
-def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
+def _secret(found: Sequence[_EarlierRelease], run: Run) -> bytes:
     """The secret that the releases of a series share; the first of them begins it."""
     secrets = list(dict.fromkeys(each.secret for each in found if each.in_series))
     if len(secrets) > 1:
@@ -116,10 +118,10 @@ def _secret(found: Sequence[_Earlier], run: Run) -> bytes:
     return begun[0] if begun else run.randomness.series_secret
 
 
-def _require_course(said: SeriesSpec, found: Sequence[_Earlier]) -> None:
+def _require_course(series_spec: SeriesSpec, found: Sequence[_EarlierRelease]) -> None:
     """Raise unless the course is what the earlier releases were made for: with another, noise is another."""
     before = [spec for each in found if (spec := each.plan.series) is not None]
-    if any(each.as_course != said.as_course for each in before):
+    if any(each.as_course != series_spec.as_course for each in before):
         raise PlanError(
             "`releases` and `course` of the series must be those of its earlier releases, got: others",
             hint="write them as they stand in the plan of the first release, or begin a new series",
@@ -140,7 +142,7 @@ def trails_of(plan: Plan) -> list[Path]:
     return found
 
 
-def anchored(plan: Plan) -> Plan:
+def with_absolute_paths(plan: Plan) -> Plan:
     """The plan with its earlier releases named so that they are found from any folder."""
     if plan.series is None:
         return plan
@@ -160,30 +162,30 @@ def files_of_earlier(plan: Plan) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class _Earlier:
+class _EarlierRelease:
     """What a private trail says of one table of an earlier release."""
 
     trail: Path
-    said: Mapping[str, Any] = field(repr=False)
+    payload: Mapping[str, Any] = field(repr=False)
     part: Mapping[str, Any] = field(repr=False)
 
     @classmethod
-    def of(cls, trail: Path, name: str) -> _Earlier:
-        said = read_trail(trail)
-        parts = said.get("tables", {"": said})
+    def of(cls, trail: Path, name: str) -> _EarlierRelease:
+        payload = read_trail(trail)
+        parts = payload.get("tables", {"": payload})
         if name not in parts or "plan" not in parts[name]:
             raise ReadError(
                 f"`{trail}` must be the trail of an earlier release of the same table, got: another",
                 hint="name the folder of a release that a plan like this one has made",
             )
-        return cls(trail, said, parts[name])
+        return cls(trail, payload, parts[name])
 
     @property
     def secret(self) -> bytes:
         """The secret of its series; one that was not in a series begins one."""
         if self.in_series:
             return bytes.fromhex(self.part["series"]["secret"])
-        return chance_told(self.said).series_secret
+        return randomness_of_trail(self.payload).series_secret
 
     @property
     def in_series(self) -> bool:
@@ -192,23 +194,25 @@ class _Earlier:
 
     @property
     def plan(self) -> Plan:
-        return Plan.from_dict(self.part["plan"], folder=self.trail.parent / self.said.get("folder", ""))
+        return Plan.from_dict(self.part["plan"], folder=self.trail.parent / self.payload.get("folder", ""))
 
-    def confided(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
+    def private_tables(self) -> Iterator[tuple[tuple[str, Stratum], dict[str, Table]]]:
         """What each step confided, by what is said of it and the stratum."""
         steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
-            tables = {name: _table(said) for name, said in each.items() if name not in {"step", "stratum"}}
+            tables = {
+                name: _table(payload) for name, payload in each.items() if name not in {"step", "stratum"}
+            }
             yield (steps[each["step"] - 1], stratum), tables
 
     def wave(self, identity: Identity, table: Table, read: Callable[[Plan], Table]) -> Wave:
         """The release as it left, and whose its records are."""
         original = self._original(read)
         release = self._release(table if original is None else original)
-        kept = self.part.get("series", {})
-        if "persons" in kept:
-            persons, units = _unpacked(kept["persons"]), _unpacked(kept["units"])
+        facts = self.part.get("series", {})
+        if "persons" in facts:
+            persons, units = _decode_words(facts["persons"]), _decode_words(facts["units"])
         elif "rows" not in self.part:  # nobody's
             persons = units = np.zeros(len(release.first), dtype=np.uint64)
         elif original is None:
@@ -239,9 +243,9 @@ class _Earlier:
         return original if original.digest.hex() == self.part["contents"] else None
 
     def _release(self, original: Table) -> Release:
-        said = self.part["output"]
-        place = self._place(said["name"])
-        if place is None or fingerprint(place) != said.get("sha256"):
+        output = self.part["output"]
+        place = self._place(output["name"])
+        if place is None or fingerprint(place) != output.get("sha256"):
             raise ReadError(
                 f"the earlier release of `{self.trail}` must be there as it was written, got: "
                 f"{'none' if place is None else 'other contents'}",
@@ -249,27 +253,27 @@ class _Earlier:
             )
         reading = self.plan.source_at("").reading
         if "joined" in self.part:
-            return joined(original, place, {"rows": "", **self.part}, reading)
-        return Release.of(conformed(read_like(place, reading), original))
+            return join_released_files(original, place, {"rows": "", **self.part}, reading)
+        return Release.of(conform_released(read_like(place, reading), original))
 
     def _place(self, name: str) -> Path | None:
         """Where a released file lies, seen from the trail."""
-        seen = [each for each in self.said.get("written", ()) if Path(each).name == name]
+        seen = [each for each in self.payload.get("written", ()) if Path(each).name == name]
         places = (self.trail.parent / each for each in (*seen, name))
         return next((place for place in places if place.is_file()), None)
 
 
-def _packed(words: Words) -> str:
+def _encode_words(words: Words) -> str:
     return base64.b64encode(words.astype("<u8").tobytes()).decode("ascii")
 
 
-def _unpacked(text: str) -> Words:
+def _decode_words(text: str) -> Words:
     return np.frombuffer(base64.b64decode(text), dtype="<u8").astype(np.uint64)
 
 
-def _table(said: Mapping[str, Any]) -> Table:
+def _table(payload: Mapping[str, Any]) -> Table:
     """A table that a step confided, as the trail writes it."""
-    frame = pl.DataFrame(said, strict=False)
+    frame = pl.DataFrame(payload, strict=False)
     kinds = [
         Column(name, Kind.CONTINUOUS if dtype.is_numeric() else Kind.NOMINAL)
         for name, dtype in frame.schema.items()
@@ -280,15 +284,15 @@ def _table(said: Mapping[str, Any]) -> Table:
 # What the owner should know ----------------------------------------------------------------------------
 
 
-def _measured(release: Release, case: Case, run: Run) -> Iterator[Mapping[str, Any]]:
+def _score_series(release: Release, case: EvaluationCase, run: Run) -> Iterator[Mapping[str, Any]]:
     """What all releases tell together, by the measures of several releases."""
     asked = registry.measures_for("series")
     found = evaluate(release, case, asked, run.silent(), allow_sampling=True).scores
     for measure in asked:
         score = found[str(measure)]
         alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
-        said = f"{score.value:.3g}{alone}" if np.isfinite(score.value) else f"not known: {score.reason}"
-        words = f"{measure.title}: {said}"
+        value_text = f"{score.value:.3g}{alone}" if np.isfinite(score.value) else f"not known: {score.reason}"
+        words = f"{measure.title}: {value_text}"
         yield {"measure": measure.name, "title": measure.title, "words": words, **score.to_dict()}
 
 
@@ -318,7 +322,7 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
             f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
             "the series spend adds up"
         )
-    renumbered = _renumbered(table, waves) if waves.earlier else 0
+    renumbered = _count_renumbered(table, waves) if waves.earlier else 0
     if renumbered:
         yield (
             f"{renumbered} records of new persons have exactly the keys of persons who have left, and nobody "
@@ -327,7 +331,7 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
         )
 
 
-def _renumbered(table: Table, waves: Waves) -> int:
+def _count_renumbered(table: Table, waves: Waves) -> int:
     """How many records of new persons have the keys of somebody who has left, and no other record has."""
     last, identity = waves.earlier[-1], waves.identity
     before, then = last.reading, last.persons
@@ -379,7 +383,7 @@ def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:
                 "both may know whose they are"
             )
     for one, other in combinations(range(len(names)), 2):
-        moved = _moved(before[:, [one, other]], after[:, [one, other]])
+        moved = _changed_correlation(before[:, [one, other]], after[:, [one, other]])
         if moved is not None:
             yield (
                 f"the correlation of `{names[one]}` and `{names[other]}` moved from {moved[0]:.2f} to "
@@ -393,20 +397,20 @@ def _outlying(changes: Floats) -> int:
     Where most have not changed, a few who have stand out.
     """
     there = changes[np.isfinite(changes)]
-    if len(there) < _FEWEST:
+    if len(there) < _MIN_RECORDS:
         return 0
     apart = np.abs(there - np.median(there))
     usual = 1.4826 * float(np.median(apart))
-    found = int((apart > _FAR * usual).sum())
-    return found if found <= _FEW * len(there) else 0
+    found = int((apart > _OUTLIER_DISTANCES * usual).sum())
+    return found if found <= _MAX_OUTLIER_SHARE * len(there) else 0
 
 
-def _moved(before: Floats, after: Floats) -> tuple[float, float] | None:
+def _changed_correlation(before: Floats, after: Floats) -> tuple[float, float] | None:
     """The correlations of two columns, if they differ by more than chance (Fisher's z); else None."""
     found, doubt = [], 0.0
     for values in (before, after):
         there = values[np.isfinite(values).all(axis=1)]
-        if len(there) < _FEWEST or (there.std(axis=0) == 0).any():
+        if len(there) < _MIN_RECORDS or (there.std(axis=0) == 0).any():
             return None
         one, other = ((there - there.mean(axis=0)) / there.std(axis=0)).T
         found.append(float(np.clip((one * other).mean(), -1 + 1e-9, 1 - 1e-9)))

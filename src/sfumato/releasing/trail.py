@@ -17,7 +17,7 @@ from sfumato.errors import ParameterError, ReadError
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.sums import PRIVATE
+from sfumato.releasing.checksums import PRIVATE
 from sfumato.version import __version__
 
 #: The form of trails that this version writes; one of a later form it cannot read.
@@ -28,24 +28,24 @@ TRAIL, PLAN, LEDGER = "trail.private.json", "plan.toml", "releases.private.jsonl
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
 
 
-def rows_kept(release: Path, original: Table) -> tuple[Ints | None, bool]:
+def source_rows_of_file(release: Path, original: Table) -> tuple[Ints | None, bool]:
     """Which original record each one of a released file comes from, by its private trail.
 
     None if there is no trail of just this file and these originals; and whether it says that they are
     nobody's.
     """
-    part = part_kept(release, original)
+    part = trail_of_file(release, original)
     if part is None or part["output"]["sha256"] != fingerprint(release):
         return None, False
     return read_rows(part) if "rows" in part else None, bool(part.get("synthetic"))
 
 
-def read_rows(said: Mapping[str, Any]) -> Ints:
+def read_rows(payload: Mapping[str, Any]) -> Ints:
     """Whose the rows of a file are, as the trail says it."""
-    return np.array([int(row) for row in said["rows"].split()], dtype=np.int64)
+    return np.array([int(row) for row in payload["rows"].split()], dtype=np.int64)
 
 
-def trails_beside(release: Path) -> list[Path]:
+def trail_paths(release: Path) -> list[Path]:
     """Where the private trail of a released file may lie: beside it, or in the private part of its folder."""
     names = [
         release.with_suffix(".private.json"),
@@ -64,7 +64,7 @@ def trails_in(place: Path) -> list[Path]:
         inside = place / PRIVATE / TRAIL
         found = [inside] if inside.is_file() else sorted(place.glob("*.private.json"))
     else:
-        found = trails_beside(place)[:1]
+        found = trail_paths(place)[:1]
     if not found:
         raise ReadError(
             f"`{place}` must be a release with its private trail, got: none there",
@@ -73,7 +73,7 @@ def trails_in(place: Path) -> list[Path]:
     return found
 
 
-def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
+def trail_of_file(release: Path, original: Table) -> dict[str, Any] | None:
     """What the private trail of a released file says of it; None if there is none of it."""
     for part, _, _ in _parts_telling_of(release):
         if part["contents"] == original.digest.hex():
@@ -81,7 +81,7 @@ def part_kept(release: Path, original: Table) -> dict[str, Any] | None:
     return None
 
 
-def plan_kept(release: str | Path) -> tuple[Plan, Path] | None:
+def plan_of_file(release: str | Path) -> tuple[Plan, Path] | None:
     """The plan by which a file was released, and the private trail that keeps it; None if there is none."""
     place = Path(release)
     for part, trail, folder in _parts_telling_of(place) if place.is_file() else ():
@@ -92,7 +92,7 @@ def plan_kept(release: str | Path) -> tuple[Plan, Path] | None:
 
 def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Path]]:
     """What private trails say of a released file, each with the trail and the folder of its plan."""
-    for trail in trails_beside(release):
+    for trail in trail_paths(release):
         try:
             text = json.loads(trail.read_text(encoding="utf-8"))
             folder = trail.parent / text.get("folder", "")
@@ -133,28 +133,28 @@ def randomness_of(trail: Path, plan: Plan | None = None) -> ByPlace:
             f"a replay must have chance that a seed repeats, got: {', '.join(dict.fromkeys(steps))}",
             hint="its noise must not be repeatable: `sfumato verify` compares fingerprints",
         )
-    return chance_told(read_trail(trail))
+    return randomness_of_trail(read_trail(trail))
 
 
-def chance_told(said: Mapping[str, Any]) -> ByPlace:
+def randomness_of_trail(payload: Mapping[str, Any]) -> ByPlace:
     """Where chance came from, as a trail tells it; of earlier versions one seed keyed persons too."""
-    seed, given = int(said["seed"], 16), bool(said["seed_given"])
-    return ByPlace(seed, is_given=given, person_seed=int(said.get("person_seed", said["seed"]), 16))
+    seed, given = int(payload["seed"], 16), bool(payload["seed_given"])
+    return ByPlace(seed, is_given=given, person_seed=int(payload.get("person_seed", payload["seed"]), 16))
 
 
 def read_trail(trail: Path) -> dict[str, Any]:
     """Read a private audit trail, which holds at least its seed."""
     try:
-        said: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
-        chance_told(said), int(said.get("trail", 1))
+        payload: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
+        randomness_of_trail(payload), int(payload.get("trail", 1))
     except (OSError, ValueError, KeyError, TypeError, ParameterError):
         raise ReadError(
             f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
             hint="it is written beside the release as NAME.private.json, or in private/ of its folder",
         ) from None
-    if int(said.get("trail", 1)) > FORMAT:
+    if int(payload.get("trail", 1)) > FORMAT:
         raise ReadError(
             f"`{trail}` must be a trail that sfumato {__version__} can read, got: one of a later version",
             hint="read it with the version of sfumato that wrote it, or a newer one",
         )
-    return said
+    return payload

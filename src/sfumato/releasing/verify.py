@@ -22,13 +22,13 @@ from sfumato.io.stdin import STDIN
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.decide import decide_again
+from sfumato.releasing.checksums import PRIVATE, State, is_release_folder, states_of
+from sfumato.releasing.checksums import state_of as _state
+from sfumato.releasing.decide import decide_reproduced
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.pseudonym_keys import key_places
-from sfumato.releasing.series import anchored, trails_of
-from sfumato.releasing.sums import PRIVATE, State, is_release_folder, states_of
-from sfumato.releasing.sums import state_of as _state
-from sfumato.releasing.trail import TRAIL, chance_told, environment, read_trail, trails_in
+from sfumato.releasing.series import trails_of, with_absolute_paths
+from sfumato.releasing.trail import TRAIL, environment, randomness_of_trail, read_trail, trails_in
 from sfumato.version import __version__
 
 #: Numbers that differ by less count as equal.
@@ -39,7 +39,7 @@ _WRONG = frozenset({"different", "missing", "added", "unchecked"})
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerificationReport:
     """What became of each file of a release, and why it was not made again where it was not.
 
     ``identical`` and ``equal`` (numbers to 1e-9) are files that were made again from the original;
@@ -65,7 +65,7 @@ class Verified:
         return {"holds": self.holds, "files": dict(self.files), "notes": list(self.notes)}
 
 
-def verify_release(place: Path, run: Run, *, original: str | None = None) -> dict[Path, Verified]:
+def verify_release(place: Path, run: Run, *, original: str | None = None) -> dict[Path, VerificationReport]:
     """Verify a release folder, a folder of releases, one released file, or what a private trail tells of.
 
     Files are named as they are seen from the release folder, or from their trail.
@@ -84,7 +84,7 @@ def _folders_of(place: Path) -> tuple[Path, ...]:
     return (place.parent.parent,) if place.name == TRAIL else (place.parent,)
 
 
-def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Verified:
+def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> VerificationReport:
     """Hash every file of a release folder, and make its tables again where trail and original are at hand.
 
     Without its private part, what leaves is compared with the list that leaves with it.
@@ -100,16 +100,18 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     ]
     trail, name = folder / PRIVATE / TRAIL, f"{PRIVATE}/{TRAIL}"
     if name not in states:
-        return Verified(states, ("the tables were not made again: `private` is not here", *notes))
+        return VerificationReport(states, ("the tables were not made again: `private` is not here", *notes))
     if states[name] != "unchanged":
-        return Verified(states, (f"the tables were not made again: `{name}` is {states[name]}", *notes))
+        return VerificationReport(
+            states, (f"the tables were not made again: `{name}` is {states[name]}", *notes)
+        )
     made = verify(trail, run, original=original)
     again = {posixpath.normpath(f"{PRIVATE}/{each}"): state for each, state in made.files.items()}
-    told = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
-    return Verified({**states, **told}, (*made.notes, *notes))
+    reported = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
+    return VerificationReport({**states, **reported}, (*made.notes, *notes))
 
 
-def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
+def verify(trail: Path, run: Run, *, original: str | None = None) -> VerificationReport:
     """Hash every file that a trail tells of, and make the tables again where the original is at hand.
 
     Parameters
@@ -121,46 +123,50 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verified:
     original
         The original, where it is not where the plan looks for it.
     """
-    said, folder = read_trail(trail), trail.parent
-    if "written" not in said:
+    payload, folder = read_trail(trail), trail.parent
+    if "written" not in payload:
         raise ReadError(
             f"`{trail}` must tell which files left with it, got: the trail of an older version",
             hint="`sfumato run PLAN --replay TRAIL` makes the release again",
         )
-    states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in said["written"].items()}
-    reason = _differing_versions(said)
+    states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in payload["written"].items()}
+    reason = _differing_versions(payload)
     try:
-        plan = _plan_of(said, folder, original)
+        plan = _plan_of(payload, folder, original)
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
-            made = _made_again(plan, Path(fresh), replace(run, randomness=chance_told(said)), said)
+            made = _reproduce_release(
+                plan, Path(fresh), replace(run, randomness=randomness_of_trail(payload)), payload
+            )
             for name, state in states.items():
                 if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
-                    states[name] = _compared(folder / name, again, state)
+                    states[name] = _compare_file(folder / name, again, state)
     except _NotMade as why:
-        return Verified(states, (f"the tables were not made again: {why}", *reason))
-    return Verified(states, tuple(reason))
+        return VerificationReport(states, (f"the tables were not made again: {why}", *reason))
+    return VerificationReport(states, tuple(reason))
 
 
 class _NotMade(Exception):  # noqa: N818  — it is a reason, and never leaves this file
     pass
 
 
-def _differing_versions(said: Mapping[str, Any]) -> list[str]:
-    then, now = said.get("environment", {}), environment()
-    then, now = {"sfumato": said.get("sfumato", ""), **then}, {"sfumato": __version__, **now}
+def _differing_versions(payload: Mapping[str, Any]) -> list[str]:
+    then, now = payload.get("environment", {}), environment()
+    then, now = {"sfumato": payload.get("sfumato", ""), **then}, {"sfumato": __version__, **now}
     other = [
         f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, now[name]) != now[name]
     ]
     return [f"made by other versions: {'; '.join(other)}"] if other else []
 
 
-def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Plan:
+def _plan_of(payload: Mapping[str, Any], folder: Path, original: str | None) -> Plan:
     """The plan that the trail keeps, for the original it was followed on."""
-    parts = said.get("tables", {"": said})
-    told = (
-        {"tables": {name: part["plan"] for name, part in parts.items()}} if "tables" in said else said["plan"]
+    parts = payload.get("tables", {"": payload})
+    spec = (
+        {"tables": {name: part["plan"] for name, part in parts.items()}}
+        if "tables" in payload
+        else payload["plan"]
     )
-    plan = Plan.from_dict(told, folder=folder / said["folder"])
+    plan = Plan.from_dict(spec, folder=folder / payload["folder"])
     if original is not None:
         if plan.tables:
             raise PlanError("--original must be of a plan for one table, got: several tables")
@@ -184,7 +190,7 @@ def _plan_of(said: Mapping[str, Any], folder: Path, original: str | None) -> Pla
     return plan
 
 
-def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> dict[Path, Path]:
+def _reproduce_release(plan: Plan, fresh: Path, run: Run, payload: Mapping[str, Any]) -> dict[Path, Path]:
     """The files of the release, made again in a fresh folder, by where the released ones lie."""
     if any(addresses.is_address(part.output.path) for part in plan.parts.values()):
         raise _NotMade("it went into a database")
@@ -193,9 +199,11 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
         home, place = fresh / str(number), part.folder / part.output.path
         home.mkdir()
         homes[home] = place.parent
-        parts[name] = replace(anchored(part), output=replace(part.output, path=str(home / place.name)))
+        parts[name] = replace(
+            with_absolute_paths(part), output=replace(part.output, path=str(home / place.name))
+        )
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
-    contents = {part["contents"] for part in said.get("tables", {"": said}).values()}
+    contents = {part["contents"] for part in payload.get("tables", {"": payload}).values()}
 
     def the_same(_plan: Plan, table: Table, _run: Run) -> None:
         if table.digest.hex() not in contents:
@@ -207,13 +215,13 @@ def _made_again(plan: Plan, fresh: Path, run: Run, said: Mapping[str, Any]) -> d
     try:
         outcome = carry_out(plan, run, before=the_same)
         destination = Destination(replace(plan, folder=fresh), private=fresh)
-        write_release(decide_again(outcome, said), destination)
+        write_release(decide_reproduced(outcome, payload), destination)
     except RequirementError as error:
         raise _NotMade(error.message) from None
     return {(was / path.name).resolve(): path for home, was in homes.items() for path in home.iterdir()}
 
 
-def _compared(there: Path, again: Path, state: State) -> State:
+def _compare_file(there: Path, again: Path, state: State) -> State:
     """How a file of the release compares to the same one made again."""
     if fingerprint(there) == fingerprint(again):
         return "identical"

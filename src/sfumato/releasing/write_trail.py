@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.release import Release
-from sfumato.data.buckets import Layout
+from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.schema import Role
 from sfumato.errors import ReadError
 from sfumato.kernels.arrays import Ints
 from sfumato.recipes.parts import fingerprint
-from sfumato.releasing.outcome import Outcome, Part
+from sfumato.releasing.outcome import PlanOutcome, TableOutcome
 from sfumato.releasing.trail import FORMAT, environment
 from sfumato.version import __version__
 
 
 def trail_of(
-    outcome: Outcome,
+    outcome: PlanOutcome,
     places: Mapping[str, Mapping[str, Path | str]],
     written: Mapping[Path, Path],
     *,
@@ -32,16 +32,16 @@ def trail_of(
 
     ``further`` are the places of other copies of a release.
     """
-    said = {name: _trail_of_part(part, places[name], written) for name, part in outcome.parts.items()}
+    payload = {name: _trail_of_part(part, places[name], written) for name, part in outcome.parts.items()}
     for name, others in (further or {}).items():
         copies = zip(outcome.parts[name].further, others, strict=True)
         if others:
-            said[name]["further"] = [
+            payload[name]["further"] = [
                 {**_rows_of(copy), "output": _file(place, written)} for copy, place in copies
             ]
     chance = outcome.randomness
     return {
-        **(said[""] if "" in said else {"tables": said, "dangling": dict(outcome.dangling)}),
+        **(payload[""] if "" in payload else {"tables": payload, "dangling": dict(outcome.dangling)}),
         "trail": FORMAT,
         "sfumato": __version__,
         "seed": f"{chance.seed:032x}",
@@ -52,7 +52,7 @@ def trail_of(
 
 
 def _trail_of_part(
-    part: Part, places: Mapping[str, Path | str], written: Mapping[Path, Path]
+    part: TableOutcome, places: Mapping[str, Path | str], written: Mapping[Path, Path]
 ) -> dict[str, Any]:
     outputs = {table: _file(place, written) for table, place in places.items()}
     files = {path: there for path, there in part.plan.files.items() if isinstance(there, Path)}
@@ -61,12 +61,12 @@ def _trail_of_part(
         "plan": part.plan.to_dict(),
         "inputs": {path: fingerprint(there) for path, there in files.items()},
         "contents": part.original.digest.hex(),  # of the records, wherever they came from
-        **_confided(part.release),
+        **_private_tables(part.release),
         **_rows_of(part.release),
-        **({} if part.member is None else {"series": part.member.confided(part.original, part.release)}),
+        **({} if part.member is None else {"series": part.member.private_facts(part.original, part.release)}),
         "synthetic": part.release.synthetic,
         "output": next(iter(outputs.values())),  # whose rows these are
-        **({} if part.release.plain else {"joined": _joined(part.release, outputs)}),
+        **({} if part.release.plain else {"joined": _table_links(part.release, outputs)}),
     }
 
 
@@ -78,21 +78,23 @@ def _file(place: Path | str, written: Mapping[Path, Path]) -> dict[str, str]:
 
 def _rows_of(release: Release) -> dict[str, str]:
     """Whose each record is, from 0."""
-    return {} if release.source_rows is None else {"rows": _listed(release.source_rows)}
+    return {} if release.source_rows is None else {"rows": _join_rows(release.source_rows)}
 
 
-def _joined(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
+def _table_links(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """By what the tables of a release are joined, and which columns stand apart from their records."""
-    layout = release.layout or Layout()
+    layout = release.layout or ReleaseLayout()
     return {
         "apart": [list(group) for group in layout.bucketed_columns],
-        "moved": {name: _listed(rows) for name, rows in layout.moved.items() if name in release.first.schema},
+        "moved": {
+            name: _join_rows(rows) for name, rows in layout.moved.items() if name in release.first.schema
+        },
         "files": {
             name: {
                 **outputs[name],
                 "keys": list(layout.keys.get(name, ())),
                 "counts": list(table.schema.with_role(Role.WEIGHT)) if table is not release.first else [],
-                **({"rows": _listed(layout.sources[name])} if name in layout.sources else {}),
+                **({"rows": _join_rows(layout.sources[name])} if name in layout.sources else {}),
             }
             for name, table in release.tables.items()
         },
@@ -114,9 +116,9 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
     }
 
 
-def _confided(release: Release) -> dict[str, Any]:
+def _private_tables(release: Release) -> dict[str, Any]:
     """The tables that steps, numbered from 1, confide of all records or of a stratum."""
-    said = [
+    artifacts = [
         {
             "step": number,
             **({"stratum": dict(zip(taken.within, each.stratum, strict=True))} if each.stratum else {}),
@@ -125,17 +127,17 @@ def _confided(release: Release) -> dict[str, Any]:
         for number, taken in enumerate(release.provenance, start=1)
         for each in taken.byproducts.private_artifacts
     ]
-    return {"fitted": said} if said else {}
+    return {"fitted": artifacts} if artifacts else {}
 
 
-def earlier_releases(ledger: Path, outcome: Outcome) -> int:
+def earlier_releases(ledger: Path, outcome: PlanOutcome) -> int:
     """How many releases of the same data with other chance were made here: of several, noise averages out."""
     now, found = _ledger_lines(outcome), 0
     try:
-        for said in map(json.loads, _kept(ledger).splitlines()):
+        for entry in map(json.loads, _ledger_text(ledger).splitlines()):
             found += any(
-                said["contents"] == each["contents"] and said["chance"] != each["chance"]
-                and set(said["columns"]) & set(each["columns"])
+                entry["contents"] == each["contents"] and entry["chance"] != each["chance"]
+                and set(entry["columns"]) & set(each["columns"])
                 for each in now
             )  # fmt: skip
     except (ValueError, KeyError, TypeError):
@@ -146,17 +148,17 @@ def earlier_releases(ledger: Path, outcome: Outcome) -> int:
     return found
 
 
-def grown_ledger(ledger: Path, outcome: Outcome) -> str:
+def grown_ledger(ledger: Path, outcome: PlanOutcome) -> str:
     """The private ledger with what leaves now to chance: the data, the columns and methods, when."""
     lines = _ledger_lines(outcome)
-    return "".join([_kept(ledger), *(json.dumps(line) + "\n" for line in lines)]) if lines else ""
+    return "".join([_ledger_text(ledger), *(json.dumps(line) + "\n" for line in lines)]) if lines else ""
 
 
-def _kept(ledger: Path) -> str:
+def _ledger_text(ledger: Path) -> str:
     return ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
 
 
-def _ledger_lines(outcome: Outcome) -> list[dict[str, Any]]:
+def _ledger_lines(outcome: PlanOutcome) -> list[dict[str, Any]]:
     """A line for each table that has chance in it; the seed only as a fingerprint."""
     made = []
     for part in outcome.parts.values():
@@ -181,5 +183,5 @@ def _ledger_lines(outcome: Outcome) -> list[dict[str, Any]]:
     return made
 
 
-def _listed(rows: Ints) -> str:
+def _join_rows(rows: Ints) -> str:
     return " ".join(map(str, rows))

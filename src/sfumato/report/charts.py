@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.report import frame
 from sfumato.report.column_charts import charts_of_classes, charts_of_column
-from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
+from sfumato.report.frame import Row, Spec, chart, layer, layer_charts, nominal, quantitative, tips
 from sfumato.report.pair_charts import charts_of_pairs
 from sfumato.report.words import figure, setting
 
@@ -109,11 +109,14 @@ def _map_axis(
     values = [p[field] for p in points] + [o[field + end] for o in reached for end in ("_low", "_high")]
     fitted = frame.scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
     aspect = "Risk" if measure["aspect"] == "risk" else "Utility"
-    said = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
+    axis_title = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
     axis: Spec = frame.ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
-    title = [f"{frame.arrow(measure, upright=upright)} {said}", measure["direction"]]  # a phone is narrow
+    title = [
+        f"{frame.arrow(measure, upright=upright)} {axis_title}",
+        measure["direction"],
+    ]  # a phone is narrow
     return quantitative(field, title, scale=fitted, axis=axis)
 
 
@@ -127,7 +130,7 @@ def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
     place = {axis: {"field": "level", "type": "quantitative"}}
     side, shift = ({"y": {"value": 2}}, (6, 0)) if axis == "x" else ({"x": {"value": 4}}, (0, 5))
     text: Spec = {"align": "left", "baseline": "top", "dx": shift[0], "dy": shift[1], "color": frame.MUTED}
-    return together(
+    return layer_charts(
         layer("rule", place, color=frame.MUTED, strokeDash=[5, 4]),
         layer("text", {**place, **side, "text": nominal("said")}, fontSize=frame.TEXT_SIZE, **text),
         rows=[{"level": held["level"], "said": f"level {held['level']:g}"}],
@@ -155,7 +158,7 @@ class _Map:
         legend = {"orient": "bottom", "columns": columns, "title": None, "offset": 14}
         self.color = frame.by_method(methods, legend=legend)
         self.shape = frame.by_method(methods, channel="shape", legend=legend)
-        self.dashed = frame.dashed(methods, legend=legend)
+        self.dashed = frame.dash_by_method(methods, legend=legend)
 
     def lines(self, points: Sequence[Row], *, internal: bool) -> list[Spec]:
         """A line per method through its parameter's values, and the front beneath."""
@@ -168,8 +171,8 @@ class _Map:
             for p in points
         ]  # fmt: skip
         parameter = {"at": "Parameter"} if internal else {}
-        said = {"risk_said": self.risk["title"], "utility_said": self.utility["title"]}
-        tooltip = tips(label="Method", **parameter, **said, on="On the front")
+        labels = {"risk_said": self.risk["title"], "utility_said": self.utility["title"]}
+        tooltip = tips(label="Method", **parameter, **labels, on="On the front")
         front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
         wide: Spec = {"strokeWidth": 11, "opacity": 0.16, "strokeCap": "round", "strokeJoin": "round"}
         lined = {**self.axes, "color": self.color, **self.dashed}
@@ -198,4 +201,4 @@ class _Map:
         )  # fmt: skip
         dots = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tooltip}
         style: Spec = {"filled": True, "opacity": 1, "stroke": frame.PAPER, "strokeWidth": 1.5, "size": 230}
-        return [together(*intervals, layer("point", dots, **style), rows=reached)]
+        return [layer_charts(*intervals, layer("point", dots, **style), rows=reached)]

@@ -15,7 +15,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Ints
-from sfumato.report.values import Rules, merge_neighbours, merged_shares
+from sfumato.report.values import ChartRules, merge_neighbours, merged_shares
 
 #: Groups of sizes begin at these numbers of each decade, and at 3.
 _STEPS = (1, 2, 5)
@@ -30,33 +30,33 @@ def class_sizes(
 
     A class is the records that are equal in every column the intruder knows and the table still has; a
     missing value is a value of its own. ``groups`` are the first and the last size of each group. In the
-    public form groups are merged until each holds no record, or as many as `Rules` asks for, of the original
-    and of every release; a release is ``suppressed`` where that would leave nothing to see.
+    public form groups are merged until each holds no record, or as many as `ChartRules` asks for, of the
+    original and of every release; a release is ``suppressed`` where that would leave nothing to see.
     """
-    known = _known(original, scenario)
+    known = _known_columns(original, scenario)
     if not known or not len(original):
         return None
-    rules = Rules.of(public=public)
+    rules = ChartRules.of(public=public)
     sizes = {"original": _sizes(original, known)}
     for key, table in releases.items():
         with suppress(DataError):  # a release with columns of another kind, which do not compare
             sizes[key] = _sizes(table, known)
     limits = _limits(max(int(each.max(initial=1)) for each in sizes.values()))
     counts = {key: _counts(each, limits) for key, each in sizes.items()}
-    said: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "suppressed": []}
-    kept, merged = _kept(counts, rules)
-    if not kept:
-        return {**said, "note": _too_few(rules)}
-    shares = merged_shares(np.stack([counts[key] for key in kept]), merged, rules)
+    payload: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "suppressed": []}
+    shown, merged = _tables_to_show(counts, rules)
+    if not shown:
+        return {**payload, "note": _too_few(rules)}
+    shares = merged_shares(np.stack([counts[key] for key in shown]), merged, rules)
     return {
-        **said,
+        **payload,
         "groups": [[int(limits[start]), int(limits[stop]) - 1] for start, stop in merged],
-        "shares": dict(zip(kept, shares, strict=True)),
-        "suppressed": [key for key in counts if key not in kept],
+        "shares": dict(zip(shown, shares, strict=True)),
+        "suppressed": [key for key in counts if key not in shown],
     }
 
 
-def _known(original: Table, scenario: Scenario) -> tuple[str, ...]:
+def _known_columns(original: Table, scenario: Scenario) -> tuple[str, ...]:
     known = Evidence(original, scenario=scenario).known_columns
     return tuple(name for name in known if original.schema[name].kind is not Kind.SET)
 
@@ -80,21 +80,21 @@ def _counts(sizes: Ints, limits: Ints) -> Ints:
     return np.bincount(places, weights=sizes, minlength=len(limits) - 1).astype(np.int64)
 
 
-def _kept(counts: Mapping[str, Ints], rules: Rules) -> tuple[list[str], list[tuple[int, int]]]:
+def _tables_to_show(counts: Mapping[str, Ints], rules: ChartRules) -> tuple[list[str], list[tuple[int, int]]]:
     """The tables that can be shown together, the original and the best methods first, and their groups."""
-    kept: list[str] = []
+    shown: list[str] = []
     groups: list[tuple[int, int]] = []
     for key in counts:
-        together = np.stack([counts[each] for each in (*kept, key)])
+        together = np.stack([counts[each] for each in (*shown, key)])
         merged = merge_neighbours(together, lambda some: rules.allow(some.sum(axis=1)))
         if len(merged) > 1:
-            kept, groups = [*kept, key], merged
-        elif not kept:
+            shown, groups = [*shown, key], merged
+        elif not shown:
             break  # not even the original
-    return kept, groups
+    return shown, groups
 
 
-def _too_few(rules: Rules) -> str:
+def _too_few(rules: ChartRules) -> str:
     return (
         f"Suppressed: class sizes cannot be told without showing groups of fewer than {rules.floor} records."
     )

@@ -10,13 +10,13 @@ from typing import Any
 
 from sfumato.report import frame
 from sfumato.report.class_sizes import said_group
-from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
+from sfumato.report.frame import Row, Spec, chart, layer, layer_charts, nominal, quantitative, tips
 
 #: Charts that stand beside each other are of one height.
 CHART_HEIGHT = 190
 
 
-def titled(entry: Mapping[str, Any]) -> str:
+def column_title(entry: Mapping[str, Any]) -> str:
     """What a column is called on the page."""
     return str(entry["label"] or entry["column"])
 
@@ -52,7 +52,7 @@ def charts_of_classes(
 def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
     places, widths = _places(entry)
-    rows, tables = [], frame.named(outcomes, entry["shares"])
+    rows, tables = [], frame.method_rows(outcomes, entry["shares"])
     for series in tables:
         heights = [share / w for share, w in zip(entry["shares"][series["key"]], widths, strict=True)]
         rows += [
@@ -61,15 +61,21 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
         ]
     x = value_axis(entry, "x")
     both = {"x": x, "y": quantitative("y", axis=None, scale={"zero": True})}
-    tooltip = tips(bin=titled(entry), **{each["key"]: each["label"] for each in tables})
-    lined: Spec = {**both, "color": frame.by_method(outcomes), **frame.dashed(outcomes)}
+    tooltip = tips(bin=column_title(entry), **{each["key"]: each["label"] for each in tables})
+    lined: Spec = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     bins = {"x": x, "x2": {"field": "x2"}, "tooltip": tooltip}
     return chart(
-        f"Distribution of {titled(entry)}: the original and what was released, over common bins.",
+        f"Distribution of {column_title(entry)}: the original and what was released, over common bins.",
         layer(
-            "area", both, where=frame.picked(original=True), interpolate="step-after", color=frame.GREY_FILL
+            "area",
+            both,
+            where=frame.filter_rows(original=True),
+            interpolate="step-after",
+            color=frame.GREY_FILL,
         ),
-        layer("line", lined, where=frame.picked(original=False), interpolate="step-after", strokeWidth=1.75),
+        layer(
+            "line", lined, where=frame.filter_rows(original=False), interpolate="step-after", strokeWidth=1.75
+        ),
         layer("rect", bins, rows=_bins(entry, places, tables), opacity=0),
         rows=rows,
         height=CHART_HEIGHT,
@@ -100,13 +106,13 @@ def _bins(entry: Mapping[str, Any], places: Sequence[float], tables: Sequence[Ro
     rows = []
     for number, (left, right) in enumerate(pairwise(places)):
         if number == 0:
-            said = f"below {_tick(entry, right, above=True)}"
+            range_text = f"below {_tick(entry, right, above=True)}"
         elif number == last:
-            said = f"{_tick(entry, left, above=True)} and above"
+            range_text = f"{_tick(entry, left, above=True)} and above"
         else:
-            said = f"{_tick(entry, left, above=True)} to {_tick(entry, right, above=False)}"
+            range_text = f"{_tick(entry, left, above=True)} to {_tick(entry, right, above=False)}"
         shares = {s["key"]: f"{entry['shares'][s['key']][number]:.1%}" for s in tables}
-        rows.append({"x": left, "x2": right, "bin": said, **shares})
+        rows.append({"x": left, "x2": right, "bin": range_text, **shares})
     return rows
 
 
@@ -127,14 +133,20 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
     axis = {"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}
     y = nominal("value", categories, title=None, scale={"paddingInner": 0.1, "paddingOuter": 0.05}, axis=axis)
     x = quantitative("share", axis={"format": "%", "tickCount": 5})
-    both = {"x": x, "y": y, "tooltip": tips(label="Table", value=titled(entry), said="Share of records")}
+    both = {
+        "x": x,
+        "y": y,
+        "tooltip": tips(label="Table", value=column_title(entry), said="Share of records"),
+    }
     beside = {"yOffset": {"field": "offset", "type": "quantitative", "scale": None}}
     marked = {"color": frame.by_method(outcomes), "shape": frame.by_method(outcomes, channel="shape")}
     return chart(
-        description or f"Shares of the values of {titled(entry)} in the original and in the releases.",
-        layer("bar", both, where=frame.picked(original=True), color=frame.GREY_FILL, height={"band": 0.85}),
+        description or f"Shares of the values of {column_title(entry)} in the original and in the releases.",
         layer(
-            "point", {**both, **marked, **beside}, where=frame.picked(original=False),
+            "bar", both, where=frame.filter_rows(original=True), color=frame.GREY_FILL, height={"band": 0.85}
+        ),
+        layer(
+            "point", {**both, **marked, **beside}, where=frame.filter_rows(original=False),
             filled=True, size=55, opacity=0.9,
         ),
         rows=_bar_rows(entry, outcomes, gap=gap, band=band),
@@ -146,7 +158,7 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
 def _bar_rows(
     entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, gap: float, band: float
 ) -> list[Row]:
-    tables = frame.named(outcomes, entry["shares"])
+    tables = frame.method_rows(outcomes, entry["shares"])
     middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
     return [
         {
@@ -163,10 +175,10 @@ def _bar_rows(
 
 def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The distribution functions, drawn through quantiles: the original as a broad grey line."""
-    series, x = frame.named(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
-    tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, titled(entry))]
+    series, x = frame.method_rows(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
+    tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, column_title(entry))]
     return chart(
-        f"Share of records at or below each value of {titled(entry)}: the original and the releases.",
+        f"Share of records at or below each value of {column_title(entry)}: the original and the releases.",
         *frame.curves(x, frame.share_axis("level"), outcomes, tooltip, order="level"),
         rows=_quantile_rows(entry, series),
         height=CHART_HEIGHT,
@@ -181,7 +193,7 @@ def _value_tip(axis: Spec, title: str) -> Spec:
 
 def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The quantiles of each release against those of the original; on the diagonal nothing has changed."""
-    series = frame.named(outcomes, entry["quantiles"]["values"])
+    series = frame.method_rows(outcomes, entry["quantiles"]["values"])
     releases = [each for each in series if each["key"] != "original"]
     rows = [row for row in _quantile_rows(entry, series) if row["original"] is not None]
     values = [row[each["key"]] for row in rows for each in series if row[each["key"]] is not None]
@@ -191,11 +203,11 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     tooltip = tips(label="Method", said="Share at or below")
     tooltip += [_value_tip(x, "Original"), _value_tip(y, "Release")]
     both = {"x": x, "y": y, "order": {"field": "level"}}
-    lined = {**both, "color": frame.by_method(outcomes), **frame.dashed(outcomes)}
+    lined = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     return chart(
-        f"Quantiles of {titled(entry)} after against those before: on the diagonal nothing has changed.",
+        f"Quantiles of {column_title(entry)} after against before: on the diagonal nothing has changed.",
         frame.broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
-        together(
+        layer_charts(
             layer("line", lined, strokeWidth=1.5),
             frame.unseen_dots(x, y, tooltip),
             rows=rows,
@@ -234,7 +246,7 @@ def class_bars(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) 
 
 def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The share of records in classes of fewer than 2, 3, 5, 10 … records: those that break k-anonymity."""
-    series = frame.named(outcomes, found["shares"])
+    series = frame.method_rows(outcomes, found["shares"])
     rows = _running_sums(found, series)
     axis = {"grid": False, "values": [row["k"] for row in rows], "labelOverlap": True}
     x = quantitative("k", scale={"type": "log", "nice": False}, axis=axis)

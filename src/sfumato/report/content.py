@@ -15,22 +15,22 @@ from sfumato.core.component import Component
 from sfumato.core.measure import Measure
 from sfumato.core.references import cite, references
 from sfumato.core.release import Release
-from sfumato.data.generalised.cover import silent_records
+from sfumato.data.generalised.cover import uninformative_records
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.demand import labelled
+from sfumato.recipes.demand import label_demands
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import mosaics
 from sfumato.report.values import PUBLIC
 from sfumato.report.words import finite, plain, remark, verdict
-from sfumato.study.compare import Outcome, Study, beside_said
+from sfumato.study.column_changes import losses
+from sfumato.study.compare import MethodAtLevel, Study, other_risk_dict
 from sfumato.study.frontier import Point, mark_front
-from sfumato.study.losses import losses
-from sfumato.study.spread import Spread
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.version import __version__
 
 #: Okabe and Ito's colours, which colour-blind readers can tell apart; grey is kept for the original.
@@ -56,7 +56,7 @@ def twin(study: Study, *, public: bool, generated: str = "") -> dict[str, Any]:
     made = {key: outcome.example for key, outcome in zip(keys, study.outcomes, strict=True)}
     examples = {key: each for key, each in made.items() if each is not None}
     original, releases, pictured = pictured_tables(study.original, examples, public=public)
-    protected = _protected(study)
+    protected = _protected_columns(study)
     hidden = suppressed_columns(releases, protected) if public else frozenset()
     drawn = tuple(name for name in protected if name not in hidden)
     ordered = (*drawn, *(name for name in about_people(study.original) if name not in protected))
@@ -109,7 +109,7 @@ def _coarse(study: Study) -> Study:
     return replace(study, outcomes=outcomes, points=points, target=target)
 
 
-def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
+def _coarse_outcome(outcome: MethodAtLevel, study: Study, grain: float) -> MethodAtLevel:
     """The outcome in the digits that may be published; a loss that would tell somebody's value is none."""
     hides = outcome.example is not None and all(
         each.hides_each for each in losses(study.original, outcome.example)
@@ -120,7 +120,7 @@ def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
             return public_digits(value, grain=grain)
         return public_loss(measure, value, hides_each=hides, grain=grain)
 
-    def spread(each: Spread | None, measure: Measure) -> Spread | None:
+    def spread(each: ReplicateMean | None, measure: Measure) -> ReplicateMean | None:
         if each is None or (mean := number(each.mean, measure)) is None:
             return None
         return replace(each, mean=mean, deviation=public_digits(each.deviation, grain=grain))
@@ -128,7 +128,8 @@ def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
     held, level = study.target.measure, number(outcome.level.score, study.target.measure)
     best, worst = (number(end, study.ranked_by) for end in outcome.ranked_range or (math.nan, math.nan))
     scores = {
-        label: spread(outcome.scores.get(label), demand.measure) for label, demand in labelled(study.demands)
+        label: spread(outcome.scores.get(label), demand.measure)
+        for label, demand in label_demands(study.demands)
     }
     return replace(
         outcome,
@@ -137,9 +138,9 @@ def _coarse_outcome(outcome: Outcome, study: Study, grain: float) -> Outcome:
         ranked=spread(outcome.ranked, study.ranked_by),
         ranked_range=None if outcome.ranked_range is None or best is None or worst is None else (best, worst),
         scores={label: each for label, each in scores.items() if each is not None},
-        beside={
+        other_risks={
             name: replace(each, value=public_digits(each.value, grain=grain))
-            for name, each in outcome.beside.items()
+            for name, each in outcome.other_risks.items()
         },
     )
 
@@ -188,7 +189,7 @@ def suppressed_columns(releases: Mapping[str, Table], names: Iterable[str]) -> f
         name
         for name in names
         for table in releases.values()
-        if name in table.schema and np.sum(~silent_records(table, [name])) < PUBLIC.floor
+        if name in table.schema and np.sum(~uninformative_records(table, [name])) < PUBLIC.floor
     )
 
 
@@ -197,7 +198,7 @@ def _one_each(table: Table, persons: Ints) -> Table:
     return table.take(np.sort(np.unique(persons, return_index=True)[1]))
 
 
-def _labels(outcomes: Sequence[Outcome]) -> list[str]:
+def _labels(outcomes: Sequence[MethodAtLevel]) -> list[str]:
     """The titles of the methods, numbered where one method is compared more than once."""
     titles = [outcome.step.method.title or outcome.step.method.name for outcome in outcomes]
     total, seen = Counter(titles), Counter[str]()
@@ -208,7 +209,7 @@ def _labels(outcomes: Sequence[Outcome]) -> list[str]:
     return labels
 
 
-def _protected(study: Study) -> tuple[str, ...]:
+def _protected_columns(study: Study) -> tuple[str, ...]:
     """The columns some method protects, in the table's order; identifiers are never shown."""
     schema = study.original.schema
     named = {name for outcome in study.outcomes for name in outcome.step.resolve(schema)}
@@ -246,7 +247,7 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
     outcome = study.outcomes[place]
     tied = [labels[at] for at in outcome.tied_with]
     drive = outcome.step.method.drive()
-    said: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "key": key,
         "label": labels[place],
         "method": outcome.step.method.name,
@@ -258,20 +259,20 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "rank": outcome.rank,
         "reached": outcome.level.reached.value,
         "level": finite(outcome.level.score),
-        "held": _spread(outcome.held),
-        "ranked": _spread(outcome.ranked),
+        "held": _mean_dict(outcome.held),
+        "ranked": _mean_dict(outcome.ranked),
         "ranked_range": sorted(map(finite, outcome.ranked_range)) if outcome.ranked_range else None,
-        "scores": {label: _spread(spread) for label, spread in outcome.scores.items()},
-        "runs_met": outcome.kept,
-        "apart": outcome.apart,
-        "beside": {name: beside_said(score) for name, score in outcome.beside.items()},
+        "scores": {label: _mean_dict(spread) for label, spread in outcome.scores.items()},
+        "runs_met": outcome.n_runs_meeting,
+        "apart": outcome.why_not_ranked,
+        "beside": {name: other_risk_dict(score) for name, score in outcome.other_risks.items()},
         "tied_with": tied,
         "remark": remark(outcome, tied, target=study.target),
     }
     if public:
-        return said
+        return payload
     return {
-        **said,
+        **payload,
         "parameter": outcome.level.parameter,
         "unit": drive.unit if drive else "",
         "value": finite(outcome.level.value),
@@ -280,7 +281,7 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
     }
 
 
-def _spread(spread: Spread | None) -> dict[str, Any] | None:
+def _mean_dict(spread: ReplicateMean | None) -> dict[str, Any] | None:
     if spread is None:
         return None
     ends = [finite(end) for end in spread.interval]
@@ -345,13 +346,13 @@ def _curve(line: Sequence[Point]) -> list[Point]:
     ]
 
 
-def _recipe(outcome: Outcome, *, public: bool) -> str:
+def _recipe(outcome: MethodAtLevel, *, public: bool) -> str:
     """The step as a plan says it, without its parameters in the public form."""
-    said = outcome.step.to_dict()
+    payload = outcome.step.to_dict()
     if not public:
-        return tomli_w.dumps({"steps": [said]}).strip()
-    suppressed = said.pop("parameters", None)
-    text = tomli_w.dumps({"steps": [said]}).strip()
+        return tomli_w.dumps({"steps": [payload]}).strip()
+    suppressed = payload.pop("parameters", None)
+    text = tomli_w.dumps({"steps": [payload]}).strip()
     return f"{text}\n# parameters: suppressed" if suppressed else text
 
 

@@ -11,7 +11,7 @@ from sfumato.data.schema import ORDERED
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats
-from sfumato.report.values import Rules, numbers_of
+from sfumato.report.values import ChartRules, numbers_of
 
 #: More columns than this no picture can show.
 MOST_COLUMNS = 30
@@ -26,15 +26,15 @@ def correlations(
 
     A cell is None where a column is constant or too few records have both values.
     """
-    rules = Rules.of(public=public)
+    rules = ChartRules.of(public=public)
     ordered = [name for name in columns if original.schema[name].kind in ORDERED]
     names = ordered[:MOST_COLUMNS]
     if len(names) < 2:  # noqa: PLR2004  — one column correlates with nothing
         return None
     least = max(rules.floor, 3)
-    before = _rounded(correlate(_matrix(original, names, like=original), least=least), rules)
+    before = _round_matrix(correlate(_matrix(original, names, like=original), least=least), rules)
     after = {
-        key: _rounded(correlate(_matrix(table, names, like=original), least=least), rules)
+        key: _round_matrix(correlate(_matrix(table, names, like=original), least=least), rules)
         for key, table in releases.items()
     }
     return {
@@ -81,7 +81,7 @@ def _matrix(table: Table, names: Sequence[str], *, like: Table) -> Floats:
     return matrix
 
 
-def _rounded(matrix: Floats, rules: Rules) -> Floats:
+def _round_matrix(matrix: Floats, rules: ChartRules) -> Floats:
     return np.round(matrix, rules.decimals)
 
 

@@ -19,7 +19,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.report.values import (
     MOST_BARS,
     OTHERS,
-    Rules,
+    ChartRules,
     counts_of,
     is_measured,
     merge_neighbours,
@@ -43,30 +43,34 @@ def distributions(
     original: Table, releases: Mapping[str, Table], columns: Sequence[str], *, public: bool
 ) -> list[dict[str, Any]]:
     """Summarise the columns of the original and of the releases (by key), ready to be drawn."""
-    rules = Rules.of(public=public)
+    rules = ChartRules.of(public=public)
     return [_distribution(original, releases, name, rules) for name in columns]
 
 
-def _distribution(original: Table, releases: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
+def _distribution(
+    original: Table, releases: Mapping[str, Table], name: str, rules: ChartRules
+) -> dict[str, Any]:
     column = original.schema[name]
-    said: dict[str, Any] = {"column": name, "label": column.label, "kind": column.kind.value, "drawn": ""}
+    payload: dict[str, Any] = {"column": name, "label": column.label, "kind": column.kind.value, "drawn": ""}
     tables = {"original": original, **{k: t for k, t in releases.items() if name in t.schema}}
-    said["missing"] = {
+    payload["missing"] = {
         key: rules.share(int(table.missing(name).sum()), len(table)) for key, table in tables.items()
     }
     try:
         found = (
-            _measured(tables, name, rules) if is_measured(original, name) else _counted(tables, name, rules)
+            _numeric_distribution(tables, name, rules)
+            if is_measured(original, name)
+            else _category_counts(tables, name, rules)
         )
     except DataError:
         found = {"note": "A release has values of another kind here, which cannot be drawn on one axis."}
-    return {**said, **found}
+    return {**payload, **found}
 
 
 # Numbers and dates -------------------------------------------------------------------------------------
 
 
-def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
+def _numeric_distribution(tables: Mapping[str, Table], name: str, rules: ChartRules) -> dict[str, Any]:
     original = tables["original"]
     columns = {key: numbers_of(table, name, like=original) for key, table in tables.items()}
     columns = {key: np.sort(values[~np.isnan(values)]) for key, values in columns.items()}
@@ -80,13 +84,13 @@ def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str,
     groups = _groups(counts, rules)
     if len(groups) < 2:  # noqa: PLR2004  — one bar is no distribution
         return {"note": _too_few(rules)}
-    kept = axis.edges[[start - 1 for start, _ in groups[1:]]]
+    edges = axis.edges[[start - 1 for start, _ in groups[1:]]]
     shares = merged_shares(counts, groups, rules)
     return {
         "drawn": "histogram",
         "axis": axis.kind,
         "whole": axis.whole,
-        "edges": [_plain(edge) for edge in kept],
+        "edges": [_plain(edge) for edge in edges],
         "step": axis.step,
         "shares": dict(zip(columns, shares, strict=True)),
         "quantiles": _quantiles(columns, rules, axis),
@@ -94,7 +98,7 @@ def _measured(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str,
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _BinnedAxis:
     """Where the bins are cut; the first and the last bin are open.
 
     ``step`` is the usual distance of two edges (their ratio on a logarithmic axis). An edge of ``whole``
@@ -106,7 +110,7 @@ class _Axis:
     step: float
     whole: bool = False
 
-    def rounded(self, value: float, rules: Rules) -> float:
+    def round_value(self, value: float, rules: ChartRules) -> float:
         """A value, no finer than an eye can see; in public two digits, as of a mean that hides its parts."""
         if self.kind == "log":
             return float(f"{value:.{2 if rules.coarse else 4}g}")
@@ -114,7 +118,7 @@ class _Axis:
         return _plain(round(value / unit) * unit)
 
 
-def _axis(columns: Mapping[str, Floats], rules: Rules, *, date: bool) -> _Axis:
+def _axis(columns: Mapping[str, Floats], rules: ChartRules, *, date: bool) -> _BinnedAxis:
     """Cut at round numbers between the tails of the original, logarithmically when these are far apart.
 
     An edge lies strictly inside, so that none can be the smallest or the largest value.
@@ -124,7 +128,7 @@ def _axis(columns: Mapping[str, Floats], rules: Rules, *, date: bool) -> _Axis:
     low, middle, high = (float(end) for end in np.quantile(values, [rules.tail, 0.5, 1 - rules.tail]))
     if not date and low > 0 and high / low >= _LOG_FROM and middle - low < _CROWDED * (high - low):
         edges, ratio = _log_edges(low, high, bins)
-        return _Axis("log", edges, ratio)
+        return _BinnedAxis("log", edges, ratio)
     low, high = _limits(columns, rules)
     unit = _DAY if date else 1.0
     step = _round_step((high - low) / unit / bins) * unit
@@ -134,7 +138,7 @@ def _axis(columns: Mapping[str, Floats], rules: Rules, *, date: bool) -> _Axis:
     shift = 0.5 if whole else 0.0
     first, last = math.floor(low / step), math.ceil(high / step)
     edges = np.array([_plain(place * step - shift) for place in range(first, last + 2)])
-    return _Axis("date" if date else "number", edges[(edges > low) & (edges < high)], step, whole)
+    return _BinnedAxis("date" if date else "number", edges[(edges > low) & (edges < high)], step, whole)
 
 
 def _log_edges(low: float, high: float, bins: int) -> tuple[Floats, float]:
@@ -146,7 +150,7 @@ def _log_edges(low: float, high: float, bins: int) -> tuple[Floats, float]:
     return edges[(edges > low) & (edges < high)], 10.0 ** (1 / len(series))
 
 
-def _limits(columns: Mapping[str, Floats], rules: Rules) -> tuple[float, float]:
+def _limits(columns: Mapping[str, Floats], rules: ChartRules) -> tuple[float, float]:
     ends = {
         key: np.quantile(values, [rules.tail, 1 - rules.tail])
         for key, values in columns.items()
@@ -177,19 +181,19 @@ def _count(sorted_values: Floats, edges: Floats) -> Ints:
     return np.diff(np.concatenate([[0], places, [len(sorted_values)]])).astype(np.int64)
 
 
-def _groups(counts: Ints, rules: Rules) -> list[tuple[int, int]]:
+def _groups(counts: Ints, rules: ChartRules) -> list[tuple[int, int]]:
     """Merge neighbouring bins until all may be shown; the first row of ``counts`` is the original."""
     if not rules.coarse:
         return [(place, place + 1) for place in range(counts.shape[1])]
     return merge_neighbours(counts, lambda some: _enough(some, rules))
 
 
-def _enough(counts: Ints, rules: Rules) -> bool:
+def _enough(counts: Ints, rules: ChartRules) -> bool:
     totals = counts.sum(axis=1)
     return bool(totals[0] >= rules.floor) and rules.allow(totals)
 
 
-def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict[str, Any] | None:
+def _quantiles(columns: Mapping[str, Floats], rules: ChartRules, axis: _BinnedAxis) -> dict[str, Any] | None:
     """Quantiles of each table that is large enough; in the coarse form the mean of the values around each."""
     large = {key: values for key, values in columns.items() if len(values) >= rules.records}
     if "original" not in large:
@@ -202,7 +206,7 @@ def _quantiles(columns: Mapping[str, Floats], rules: Rules, axis: _Axis) -> dict
             exact = np.array([_level(values[place : place + rules.floor]) for place in places])
         else:
             exact = np.quantile(values, levels)
-        found[key] = [axis.rounded(value, rules) for value in exact.tolist()]
+        found[key] = [axis.round_value(value, rules) for value in exact.tolist()]
     return {"levels": [_plain(level) for level in levels], "values": found}
 
 
@@ -220,7 +224,7 @@ def _plain(value: float) -> float:
 # Values one by one -------------------------------------------------------------------------------------
 
 
-def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, Any]:
+def _category_counts(tables: Mapping[str, Table], name: str, rules: ChartRules) -> dict[str, Any]:
     by_table = {key: counts_of(table, name) for key, table in tables.items()}
     if rules.coarse:
         enough = (value for value, count in by_table["original"].items() if count >= rules.floor)
@@ -234,7 +238,7 @@ def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, 
     if not by_table["original"]:
         return {"note": "The original has no values here."}
     counts = np.array([[by_table[key].get(value, 0) for value in values] for key in tables], dtype=np.int64)
-    shown, others = _shown(counts, rules)
+    shown, others = _values_to_show(counts, rules)
     if not shown or (len(shown) == 1 and not others):
         same = len(values) == 1 and not rules.coarse
         return {"note": "The original has the same value in every record." if same else _too_few(rules)}
@@ -243,10 +247,10 @@ def _counted(tables: Mapping[str, Table], name: str, rules: Rules) -> dict[str, 
     if others:
         rows = np.concatenate([rows, counts[:, others].sum(axis=1, keepdims=True)], axis=1)
     # Rounded as well: shares of an exact number of records would tell how few are missing.
-    present = rules.rounded(
+    present = rules.round_counts(
         np.array([len(table) - int(table.missing(name).sum()) for table in tables.values()])
     )
-    rounded = rules.rounded(rows) / np.maximum(present, 1)[:, None]
+    rounded = rules.round_counts(rows) / np.maximum(present, 1)[:, None]
     return {
         "drawn": "bars",
         "categories": [values[place] for place in ordered] + ([OTHERS] if others else []),
@@ -274,7 +278,7 @@ def _name(label: str, nodes: Nodes | None, frequent: frozenset[str]) -> str:
     return "{" + "|".join([*(value for value in members if value in frequent), "…"]) + "}"
 
 
-def _shown(counts: Ints, rules: Rules) -> tuple[list[int], list[int]]:
+def _values_to_show(counts: Ints, rules: ChartRules) -> tuple[list[int], list[int]]:
     """The values to show, most frequent first, and those to put together as others."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     frequent = np.argsort(-shares.max(axis=0), kind="stable")
@@ -293,7 +297,7 @@ def _sort_key(original: Table, name: str, values: Sequence[str], counts: Ints) -
     return lambda place: (places.get(values[place], len(places)), values[place])
 
 
-def _too_few(rules: Rules) -> str:
+def _too_few(rules: ChartRules) -> str:
     if not rules.coarse:
         return "There are too few records to draw a distribution."
     return (

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.core.measure import Measure, Score
 from sfumato.core.requirement import Requirement
 from sfumato.kernels.arrays import Floats
-from sfumato.report.measured import Measured, is_number
+from sfumato.report.release_scores import ReleaseScores, is_number
 from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
@@ -18,12 +18,12 @@ from sfumato.risk.individual import cut_at
 _ENDS = (1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)
 #: Thresholds at which the slider stands.
 _STOPS = 40
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 #: What is counted where nothing is required of sensitive values: who shares theirs with all who are alike.
 _DIVERSE = Requirement.parse("l >= 2")
 
 
-def individual_risks(found: Measured) -> dict[str, Any] | None:
+def individual_risks(found: ReleaseScores) -> dict[str, Any] | None:
     """How many records have which chance to be found, before and after, and who is above the threshold."""
     shown = [(each, score) for each, score in found.shown_in("records") if is_number(score)]
     if not shown or shown[0][1].by_record is None:
@@ -40,10 +40,10 @@ def individual_risks(found: Measured) -> dict[str, Any] | None:
         "title": measure.title,
         "threshold": threshold,
         "ends": ends.tolist(),
-        "original": _counted(before, ends),
-        "release": _counted(after, ends),
+        "original": _histogram(before, ends),
+        "release": _histogram(after, ends),
         "at_risk": {
-            key: int((risks > threshold * (1 + _ROUNDING)).sum())
+            key: int((risks > threshold * (1 + _FLOAT_TOLERANCE)).sum())
             for key, risks in (("original", before), ("release", after))
         },
         "records": {"original": len(before), "release": len(after)},
@@ -52,7 +52,7 @@ def individual_risks(found: Measured) -> dict[str, Any] | None:
     }
 
 
-def _threshold(found: Measured) -> float:
+def _threshold(found: ReleaseScores) -> float:
     """Above which chance a record is at risk: that of the gauges, so that both count the same records."""
     scores = (score for _, score in (*found.shown_in("gauges"), *found.shown_in("records")))
     return next(float(each.details["threshold"]) for each in scores if "threshold" in each.details)
@@ -68,9 +68,9 @@ def _least(risks: Floats) -> float:
     return float(risks.min()) if len(risks) else 1.0
 
 
-def _counted(risks: Floats, ends: Floats) -> list[int]:
+def _histogram(risks: Floats, ends: Floats) -> list[int]:
     """How many are at most at each end, and above the one before."""
-    places = np.searchsorted(ends * (1 + _ROUNDING), np.minimum(risks, 1.0), side="left")
+    places = np.searchsorted(ends * (1 + _FLOAT_TOLERANCE), np.minimum(risks, 1.0), side="left")
     return [int(count) for count in np.bincount(places, minlength=len(ends))[: len(ends)]]
 
 
@@ -80,24 +80,24 @@ def slider(risks: Floats) -> list[list[float | str | None]]:
     return [[*cut_at(risks, threshold=float(stop))] for stop in stops]
 
 
-def gauges(found: Measured) -> list[dict[str, Any]]:
+def gauges(found: ReleaseScores) -> list[dict[str, Any]]:
     """The chance to be found by who knows that someone is in, who does not, and who looks for everybody."""
     return [_gauge(each, score, found.main.before.get(str(each))) for each, score in found.shown_in("gauges")]
 
 
 def _gauge(measure: Measure, score: Score, before: Score | None) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "measure": measure.name, "title": measure.title, "status": score.status.value,
         "reason": score.reason, "release": None, "original": None,
     }  # fmt: skip
     for key, each in (("release", score), ("original", before)):
         if each is not None and is_number(each):
             facts = ("highest", "mean", "share_at_risk", "threshold")
-            said[key] = {name: float(each.details[name]) for name in facts if name in each.details}
-    return said
+            payload[key] = {name: float(each.details[name]) for name in facts if name in each.details}
+    return payload
 
 
-def combinations(found: Measured) -> dict[str, Any] | None:
+def combinations(found: ReleaseScores) -> dict[str, Any] | None:
     """How many records are rare in how many keys, and which keys take part, before and after."""
     numbers = [each for each in found.shown_in("combinations") if is_number(each[1])]
     if not numbers:
@@ -139,7 +139,7 @@ def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
     ]
 
 
-def learnt(found: Measured) -> dict[str, Any] | None:
+def attribute_exposure(found: ReleaseScores) -> dict[str, Any] | None:
     """What classes give away of each sensitive column, before and after, and where that is too much."""
     numbers = {each: score for each, score in found.shown_in("sensitive") if is_number(score)}
     if not numbers:
@@ -163,19 +163,19 @@ def learnt(found: Measured) -> dict[str, Any] | None:
     }
 
 
-def _of_original(found: Measured, measure: Measure, name: str) -> float | None:
+def _of_original(found: ReleaseScores, measure: Measure, name: str) -> float | None:
     before = found.main.before.get(str(measure))
     return before.by_column.get(name) if before else None
 
 
-def _violations(found: Measured) -> list[dict[str, Any]]:
+def _violations(found: ReleaseScores) -> list[dict[str, Any]]:
     """Of how many records a sensitive value is told more surely than required."""
     judged: list[tuple[Requirement, Score, str]] = [
         (each.requirement, each.score, each.scenario)
         for each in found.part.judgements
         if each.requirement.measure.threat == "inference" and is_number(each.score)
     ]
-    score = found.named(_DIVERSE.measure)
+    score = found.score_of(_DIVERSE.measure)
     if not judged and score is not None and is_number(score):
         judged = [(_DIVERSE, score, found.main.name)]
     return [
@@ -190,7 +190,7 @@ def _violations(found: Measured) -> list[dict[str, Any]]:
     ]
 
 
-def strip(found: Measured, utilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def strip(found: ReleaseScores, utilities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Risks and losses that run from 0 to 1 or above, beside those of the original."""
     risks = [
         {

@@ -10,7 +10,7 @@ from sfumato.core.release import Provenance
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.methods._centres import centre_for
-from sfumato.study.losses import named
+from sfumato.study.column_changes import join_names
 
 Column = Mapping[str, Any]
 
@@ -105,10 +105,10 @@ def _heading_of(step: Mapping[str, Any], column: str) -> str:
 
 def centres_of(taken: Provenance, schema: Schema) -> dict[str, str]:
     """Which centre of records alike a step shows by column: mean, median or mode; empty for other steps."""
-    said = taken.parameters.get("centre", "auto" if taken.parameters.get("show") == "centre" else None)
-    if said is None:
+    became = taken.parameters.get("centre", "auto" if taken.parameters.get("show") == "centre" else None)
+    if became is None:
         return {}
-    wishes = {"default": "auto", **(said if isinstance(said, Mapping) else {"default": said})}
+    wishes = {"default": "auto", **(became if isinstance(became, Mapping) else {"default": became})}
     there = [schema[name] for name in taken.columns if name in schema]
     found = {each.name: centre_for(each, wishes.get(each.name, wishes["default"])) for each in there}
     return {name: centre for name, centre in found.items() if centre}
@@ -130,8 +130,8 @@ def loss_sentences(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]
     for heading, own in by_fate(columns, steps).items():
         is_told = len(own) <= _MOST_NAMED and any(map(more_than_fate, own))
         names = [each["column"] for each in own]
-        said = "; ".join(each["became"] for each in own) if is_told else named_or_counted(names)
-        parts.append(f"{heading}: {said}.")
+        became = "; ".join(each["became"] for each in own) if is_told else names_or_count(names)
+        parts.append(f"{heading}: {became}.")
     return " ".join(parts)
 
 
@@ -142,19 +142,19 @@ def intruder_sentence(
     if all(each["judges"] != "risk" for each in requirements):
         return "Against nobody: nothing was required of its risk."
     judged = [
-        f"{_called(each['name'])} who knows {named_or_counted(each['columns'])}"
+        f"{_scenario_name(each['name'])} who knows {names_or_count(each['columns'])}"
         for each in scenarios
         if each["judged"]
     ]
     return f"Judged against {'; '.join(judged)}."
 
 
-def _called(name: str) -> str:
+def _scenario_name(name: str) -> str:
     return "somebody" if name == Scenario().name else f"“{name}”,"
 
 
-def named_or_counted(names: Sequence[str]) -> str:
+def names_or_count(names: Sequence[str]) -> str:
     """A few columns by their names, more by their number."""
     if not names:
         return "nothing"
-    return named(names) if len(names) <= _MOST_NAMED else f"{len(names)} columns"
+    return join_names(names) if len(names) <= _MOST_NAMED else f"{len(names)} columns"

@@ -15,13 +15,13 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 def as_junit(decision: Decision) -> str:
     """A test for each rule and each requirement that is met; what was overridden counts as skipped."""
     broken = {finding.rule for finding in decision.findings}
-    kept = [*(rule for rule in RULES if rule not in broken), *decision.met]
+    passed = [*(rule for rule in RULES if rule not in broken), *decision.met_requirements]
     skipped = len(decision.findings) if decision.override else 0
     suite = ET.Element(
-        "testsuite", name="sfumato gate", tests=str(len(kept) + len(decision.findings)),
+        "testsuite", name="sfumato gate", tests=str(len(passed) + len(decision.findings)),
         failures=str(len(decision.findings) - skipped), skipped=str(skipped), errors="0",
     )  # fmt: skip
-    for name in kept:
+    for name in passed:
         ET.SubElement(suite, "testcase", classname=decision.subject, name=name)
     for finding in decision.findings:
         case = ET.SubElement(suite, "testcase", classname=decision.subject, name=finding.rule)
@@ -36,14 +36,14 @@ def as_junit(decision: Decision) -> str:
 
 def as_sarif(decision: Decision) -> str:
     """A result for each finding; what was overridden is suppressed, with the reason as justification."""
-    said = {"kind": "external", "justification": decision.override}
+    suppression = {"kind": "external", "justification": decision.override}
     results: list[dict[str, Any]] = [
         {
             "ruleId": finding.rule,
             "level": "error",
             "message": {"text": finding.message},
             "locations": [{"physicalLocation": {"artifactLocation": {"uri": decision.subject}}}],
-            **({"suppressions": [said]} if decision.override else {}),
+            **({"suppressions": [suppression]} if decision.override else {}),
         }
         for finding in decision.findings
     ]

@@ -61,10 +61,10 @@ def layer(
     **style: Any,
 ) -> Spec:
     """Marks of one sort, of the rows of the chart or of its own, and only of those that pass the filters."""
-    return together({"mark": {"type": mark, **style}, "encoding": encoding}, rows=rows, where=where)
+    return layer_charts({"mark": {"type": mark, **style}, "encoding": encoding}, rows=rows, where=where)
 
 
-def together(*layers: Spec, rows: Iterable[Row] | None = None, where: Sequence[str | Spec] = ()) -> Spec:
+def layer_charts(*layers: Spec, rows: Iterable[Row] | None = None, where: Sequence[str | Spec] = ()) -> Spec:
     """Layers that share rows and filters; a filter may be another step of a transformation."""
     spec: Spec = dict(layers[0]) if len(layers) == 1 else {"layer": list(layers)}
     if rows is not None:
@@ -112,13 +112,13 @@ def pickable(first: str | None = None) -> list[Spec]:
     return [{"name": "shown", "value": first}]
 
 
-def named(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Row]:
+def method_rows(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Row]:
     """The original and the methods that have this part, by key and label."""
     labels = {"original": "Original", **{o["key"]: o["label"] for o in outcomes}}
     return [{"key": key, "label": labels[key]} for key in part if key in labels]
 
 
-def picked(*, original: bool) -> list[str]:
+def filter_rows(*, original: bool) -> list[str]:
     """Keep the rows of the original, or of the releases that are to be shown."""
     return [f"datum.key {'==' if original else '!='} 'original'", SHOWN]
 
@@ -150,7 +150,7 @@ def by_table() -> tuple[Spec, Spec]:
     return nominal("table", tables), nominal("table", title=None, scale=scale, legend=legend)
 
 
-def dashed(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
+def dash_by_method(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
     """Dashes for the methods beyond the colours; nothing when there are enough colours."""
     if len({tuple(outcome["dash"]) for outcome in outcomes}) < 2:  # noqa: PLR2004
         return {}
@@ -173,10 +173,10 @@ def curves(
 ) -> list[Spec]:
     """Lines of the original and of the releases that are to be shown, with what they tell of each place."""
     both = {"x": x, "y": y, "order": {"field": order}}
-    lined = {**both, "color": by_method(outcomes), **dashed(outcomes)}
+    lined = {**both, "color": by_method(outcomes), **dash_by_method(outcomes)}
     return [
-        broad_line(both, where=picked(original=True)),
-        layer("line", lined, where=picked(original=False), strokeWidth=1.5),
+        broad_line(both, where=filter_rows(original=True)),
+        layer("line", lined, where=filter_rows(original=False), strokeWidth=1.5),
         unseen_dots(x, y, tooltip, where=[SHOWN]),
     ]
 

@@ -13,7 +13,7 @@ import polars as pl
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.report.values import MOST_BARS, OTHERS, Rules, counts_of, is_measured, order_of, texts_of
+from sfumato.report.values import MOST_BARS, OTHERS, ChartRules, counts_of, is_measured, order_of, texts_of
 
 #: More pairs, columns to make pairs of, or categories of one column no reader looks at.
 MOST_PAIRS, _MOST_COLUMNS, _MOST_CATEGORIES = 6, 12, 6
@@ -34,22 +34,23 @@ def mosaics(
     differences of the shares to the original's.
 
     In the public form categories are put together until every cell, of the original and of each release that
-    is shown, is empty or has as many records as `Rules` asks for, and until no category of the original lies
-    wholly in one of the other column: who knows one value would learn the other. Where that leaves no table,
-    the pair is not shown; where it leaves none for a release, this is ``suppressed``. A release without the
-    columns is ``absent``; one with the same counts as the original is ``unchanged`` and not said again.
+    is shown, is empty or has as many records as `ChartRules` asks for, and until no category of the original
+    lies wholly in one of the other column: who knows one value would learn the other. Where that leaves no
+    table, the pair is not shown; where it leaves none for a release, this is ``suppressed``. A release
+    without the columns is ``absent``; one with the same counts as the original is ``unchanged`` and not said
+    again.
     """
-    rules = Rules.of(public=public)
+    rules = ChartRules.of(public=public)
     axes = [axis for name in columns if (axis := _axis(original, name, rules)) is not None][:_MOST_COLUMNS]
     pairs = [pair for pair in combinations(axes, 2) if {axis.name for axis in pair} & set(about)]
     if not pairs:
         return None
-    before = _counted(original, pairs)
-    showable = _strongest_first(before, rules)
+    before = _pair_counts(original, pairs)
+    showable = _by_association(before, rules)
     strongest = showable[:MOST_PAIRS]
     counted = {"original": [before[place] for place in strongest]}
     counted |= {
-        key: _counted(table, [pairs[place] for place in strongest]) for key, table in releases.items()
+        key: _pair_counts(table, [pairs[place] for place in strongest]) for key, table in releases.items()
     }
     shown = [
         _pair(pairs[place], {key: tables[rank] for key, tables in counted.items()}, rules)
@@ -64,13 +65,13 @@ def mosaics(
     }
 
 
-def _strongest_first(tables: Sequence[Ints | None], rules: Rules) -> list[int]:
+def _by_association(tables: Sequence[Ints | None], rules: ChartRules) -> list[int]:
     """The places of the tables that may be shown, by the association that is left in what is shown."""
     found = []
     for place, cells in enumerate(tables):
-        groups = None if cells is None else _merged(cells[None], rules)
+        groups = None if cells is None else _merge_until_safe(cells[None], rules)
         if cells is not None and groups is not None:
-            found.append((-association(rules.rounded(_gather(cells, groups))), place))
+            found.append((-association(rules.round_counts(_gather(cells, groups))), place))
     return [place for _, place in sorted(found)]
 
 
@@ -78,7 +79,7 @@ def _strongest_first(tables: Sequence[Ints | None], rules: Rules) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _CategoryAxis:
     """A column of categories: those of the original that are shown, in order; all others come last."""
 
     name: str
@@ -97,7 +98,7 @@ class _Axis:
         return found.zip_with(texts.is_not_null(), pl.Series([-1], dtype=pl.Int8)).to_numpy().astype(np.int64)
 
 
-def _axis(original: Table, name: str, rules: Rules) -> _Axis | None:
+def _axis(original: Table, name: str, rules: ChartRules) -> _CategoryAxis | None:
     """The most frequent categories of a column; None if it is no column of two to twenty categories."""
     column = original.schema[name]
     if column.kind not in {Kind.NOMINAL, Kind.ORDINAL} or is_measured(original, name):
@@ -111,10 +112,10 @@ def _axis(original: Table, name: str, rules: Rules) -> _Axis | None:
     if column.kind is Kind.ORDINAL:
         places = {value: place for place, value in enumerate(order_of(original, name))}
         shown.sort(key=lambda value: places.get(value, len(places)))
-    return _Axis(name, column.label, tuple(shown)) if shown else None
+    return _CategoryAxis(name, column.label, tuple(shown)) if shown else None
 
 
-_Pair = tuple[_Axis, _Axis]
+_Pair = tuple[_CategoryAxis, _CategoryAxis]
 
 # Tables of counts --------------------------------------------------------------------------------------
 
@@ -122,7 +123,7 @@ _Pair = tuple[_Axis, _Axis]
 _Groups = tuple[list[list[int]], list[list[int]]]
 
 
-def _counted(table: Table, pairs: Sequence[_Pair]) -> list[Ints | None]:
+def _pair_counts(table: Table, pairs: Sequence[_Pair]) -> list[Ints | None]:
     """How many records have each two categories, for each pair; None where a column is not there."""
     axes = {axis.name: axis for pair in pairs for axis in pair}
     codes = {name: axis.codes(table) for name, axis in axes.items() if _has_categories(table, name)}
@@ -151,7 +152,7 @@ def _gather(cells: Ints, groups: _Groups) -> Ints:
     return np.stack([merged[..., group].sum(axis=-1) for group in groups[1]], axis=-1)
 
 
-def _merged(tables: Ints, rules: Rules, groups: _Groups | None = None) -> _Groups | None:
+def _merge_until_safe(tables: Ints, rules: ChartRules, groups: _Groups | None = None) -> _Groups | None:
     """Put categories together until all tables [tables, first, second], the original first, may be shown.
 
     Each time it is the category with the fewest records of the original among those that stand in the
@@ -179,7 +180,7 @@ def _merged(tables: Ints, rules: Rules, groups: _Groups | None = None) -> _Group
         _join(found[axis], place, sizes[axis])
 
 
-def _bad(cells: Ints, rules: Rules) -> Flags:
+def _bad(cells: Ints, rules: ChartRules) -> Flags:
     """Which cells [first, second] may not be shown: too small in a table, or all there is of a category."""
     if not rules.coarse:
         return np.zeros(cells.shape[1:], dtype=np.bool_)
@@ -205,7 +206,7 @@ def _join(groups: list[list[int]], place: int, sizes: Ints) -> None:
 # What is said of a pair --------------------------------------------------------------------------------
 
 
-def _pair(pair: _Pair, tables: Mapping[str, Ints | None], rules: Rules) -> dict[str, Any]:
+def _pair(pair: _Pair, tables: Mapping[str, Ints | None], rules: ChartRules) -> dict[str, Any]:
     cells: dict[str, Ints] = {}
     others: dict[str, list[str]] = {"suppressed": [], "unchanged": [], "absent": []}
     groups: _Groups | None = None
@@ -214,21 +215,23 @@ def _pair(pair: _Pair, tables: Mapping[str, Ints | None], rules: Rules) -> dict[
             others["absent"].append(key)
         elif cells and np.array_equal(own, cells["original"]):
             others["unchanged"].append(key)
-        elif (merged := _merged(np.stack([*cells.values(), own]), rules, groups)) is None:
+        elif (merged := _merge_until_safe(np.stack([*cells.values(), own]), rules, groups)) is None:
             others["suppressed"].append(key)
         else:
             cells[key], groups = own, merged
     assert groups is not None, "a pair that cannot be shown of the original is not among the strongest"
-    counts = rules.rounded(_gather(np.stack(list(cells.values())), groups))
-    return {**_said(pair, groups, dict(zip(cells, counts, strict=True)), rules), **others}
+    counts = rules.round_counts(_gather(np.stack(list(cells.values())), groups))
+    return {**_mosaic_data(pair, groups, dict(zip(cells, counts, strict=True)), rules), **others}
 
 
-def _said(pair: _Pair, groups: _Groups, counts: Mapping[str, Ints], rules: Rules) -> dict[str, Any]:
+def _mosaic_data(
+    pair: _Pair, groups: _Groups, counts: Mapping[str, Ints], rules: ChartRules
+) -> dict[str, Any]:
     """The tables as plain data, the column with fewer categories first, without categories nobody has."""
     total = np.stack(list(counts.values())).sum(axis=0)
-    kept = [np.flatnonzero(total.sum(axis=1 - axis)) for axis in (0, 1)]
-    turned = len(kept[0]) > len(kept[1])
-    shown = {key: table[np.ix_(*kept)] for key, table in counts.items()}
+    present = [np.flatnonzero(total.sum(axis=1 - axis)) for axis in (0, 1)]
+    turned = len(present[0]) > len(present[1])
+    shown = {key: table[np.ix_(*present)] for key, table in counts.items()}
     if turned:
         shown = {key: table.T for key, table in shown.items()}
     order = (1, 0) if turned else (0, 1)
@@ -236,7 +239,7 @@ def _said(pair: _Pair, groups: _Groups, counts: Mapping[str, Ints], rules: Rules
     return {
         "columns": [pair[axis].name for axis in order],
         "labels": [pair[axis].label for axis in order],
-        "categories": [[_name(pair[axis], groups[axis][place]) for place in kept[axis]] for axis in order],
+        "categories": [[_name(pair[axis], groups[axis][place]) for place in present[axis]] for axis in order],
         "shares": {key: table.tolist() for key, table in shares.items()},
         "residuals": {key: np.round(residuals(table), 2).tolist() for key, table in shown.items()},
         "differences": {
@@ -248,19 +251,19 @@ def _said(pair: _Pair, groups: _Groups, counts: Mapping[str, Ints], rules: Rules
     }
 
 
-def _name(axis: _Axis, group: Sequence[int]) -> str:
+def _name(axis: _CategoryAxis, group: Sequence[int]) -> str:
     return axis.names[group[-1]]
 
 
 def residuals(counts: Ints) -> Floats:
     """Pearson's residuals from independence, (count − expected) / √expected; 0 where none is expected."""
-    expected = _expected(counts)
+    expected = _expected_counts(counts)
     return (
         np.where(expected > 0, (counts - expected) / np.sqrt(np.where(expected > 0, expected, 1)), 0.0) + 0.0
     )
 
 
-def _expected(counts: Ints) -> Floats:
+def _expected_counts(counts: Ints) -> Floats:
     total = max(int(counts.sum()), 1)
     outer: Floats = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
     return outer

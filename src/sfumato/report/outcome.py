@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
-from sfumato.core.budget import Budget
+from sfumato.core.budget import PrivacyBudget
 from sfumato.core.measure import Measure, Score
 from sfumato.core.release import Provenance
 from sfumato.core.run import Run
@@ -24,24 +24,31 @@ from sfumato.data.dominance import hides_each
 from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.parts import fingerprint, located
+from sfumato.recipes.parts import fingerprint, locate
 from sfumato.recipes.profile import Profile
 from sfumato.releasing.budget_coverage import BudgetCoverage
-from sfumato.releasing.outcome import Judgement, Outcome, Part, tally
+from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome, tally
 from sfumato.releasing.prepare import ACCEPTED, ANSWERED, GUESSED
+from sfumato.report.alternatives import rejected_candidates
 from sfumato.report.class_sizes import class_sizes
 from sfumato.report.content import about_people, pictured_tables, public_loss, suppressed_columns
 from sfumato.report.correlations import correlations
 from sfumato.report.distributions import distributions
-from sfumato.report.exposure import combinations, gauges, individual_risks, learnt, losses_strip, strip
+from sfumato.report.exposure import (
+    attribute_exposure,
+    combinations,
+    gauges,
+    individual_risks,
+    losses_strip,
+    strip,
+)
 from sfumato.report.fates import centres_of
-from sfumato.report.measured import Measured, is_number, measured
 from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
-from sfumato.report.rejected import rejected
+from sfumato.report.release_scores import ReleaseScores, is_number, measure_release
 from sfumato.report.words import TOLD_BY_FEW, finite, plain, rounded, setting
-from sfumato.tuning.tuned import Tuned
+from sfumato.tuning.tuning_result import TuningResult
 from sfumato.version import __version__
 
 #: So many columns are drawn, those that changed most first.
@@ -62,14 +69,14 @@ _NO_CONTROL = (
 
 
 def tell(
-    outcome: Outcome,
+    outcome: PlanOutcome,
     profile: Profile | None,
     run: Run,
     head: Mapping[str, Any],
     *,
-    tuned: Tuned | None = None,
+    tuned: TuningResult | None = None,
     generated: str = "",
-) -> Told:
+) -> ReportContent:
     """Measure all that the report of a release shows, once for all its forms.
 
     ``head`` is its title and verdict, how the recipe was found, and what its owner says of it;
@@ -77,20 +84,20 @@ def tell(
     ``generated`` is a date or another word on the making.
     """
     found = {
-        name: measured(part, run.at("table", name) if name else run, profile)
+        name: measure_release(part, run.at("table", name) if name else run, profile)
         for name, part in outcome.parts.items()
     }
-    return Told(found, profile, head, tuned, generated)
+    return ReportContent(found, profile, head, tuned, generated)
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportContent:
     """What the report of a release says: ``to_dict`` as data for JSON, ``page`` as HTML; in two forms."""
 
-    tables: Mapping[str, Measured] = field(repr=False)
+    tables: Mapping[str, ReleaseScores] = field(repr=False)
     profile: Profile | None
     head: Mapping[str, Any]
-    tuned: Tuned | None = field(repr=False)
+    tuned: TuningResult | None = field(repr=False)
     generated: str = ""
 
     def to_dict(self, *, public: bool) -> dict[str, Any]:
@@ -107,13 +114,13 @@ class Told:
 
     @cached_property
     def _internal(self) -> dict[str, Any]:
-        return self._told(public=False)
+        return self._make_content(public=False)
 
     @cached_property
     def _public(self) -> dict[str, Any]:
-        return self._told(public=True)
+        return self._make_content(public=True)
 
-    def _told(self, *, public: bool) -> dict[str, Any]:
+    def _make_content(self, *, public: bool) -> dict[str, Any]:
         profile = self.profile
         head = {
             "sfumato": __version__,
@@ -127,29 +134,29 @@ class Told:
             **({} if public else {"how": self.head["how"]}),
         }
         form = _public if public else _internal
-        told = {name: form(found, profile, self.tuned) for name, found in self.tables.items()}
-        for name, own in told.items():
+        content = {name: form(found, profile, self.tuned) for name, found in self.tables.items()}
+        for name, own in content.items():
             spent = self.tables[name].part.budget
             if spent:  # what else leaves counts: a person may be in each table
                 own["budget"] = self._coverage.statement(spent)
-        if list(told) == [""]:
-            return {**head, **told[""]}
-        return {**head, "tables": told}
+        if list(content) == [""]:
+            return {**head, **content[""]}
+        return {**head, "tables": content}
 
     def flat(self, *, public: bool) -> dict[str, Any]:
         """The same as if it were one table: columns of several have their table's name before their own."""
-        told = self.to_dict(public=public)
-        if "tables" not in told:
-            return told
-        tables = told["tables"]
-        whole = {key: value for key, value in told.items() if key != "tables"} | {"tables": list(tables)}
+        content = self.to_dict(public=public)
+        if "tables" not in content:
+            return content
+        tables = content["tables"]
+        whole = {key: value for key, value in content.items() if key != "tables"} | {"tables": list(tables)}
         for key in ("roles", "lost"):
             whole[key] = [
                 {**each, "column": f"{name}.{each['column']}"}
                 for name, own in tables.items()
                 for each in own[key]
             ]
-        if spent := sum((found.part.budget for found in self.tables.values()), Budget()):
+        if spent := sum((found.part.budget for found in self.tables.values()), PrivacyBudget()):
             whole["budget"] = self._coverage.statement(spent)
         whole["steps"] = [
             {
@@ -178,16 +185,16 @@ class Told:
 
 def _of_each(tables: Mapping[str, Any], threat: str) -> str:
     """Whether a threat was tested, of each table where they differ."""
-    said: dict[str, str] = {name: own["tests"][threat] for name, own in tables.items()}
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"{name}: {each}" for name, each in said.items())
+    reasons: dict[str, str] = {name: own["tests"][threat] for name, own in tables.items()}
+    if len(set(reasons.values())) == 1:
+        return next(iter(reasons.values()))
+    return "; ".join(f"{name}: {each}" for name, each in reasons.items())
 
 
 # The internal form ----------------------------------------------------------------------------------------
 
 
-def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> dict[str, Any]:
+def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult | None) -> dict[str, Any]:
     part = found.part
     utility = [_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
@@ -209,9 +216,9 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "utility": utility,
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
-        "not_estimated": _not_estimated([*risks, *utility]),
+        "not_estimated": _unestimated_measures([*risks, *utility]),
         "tests": _tests(found),
-        "rejected": rejected(tuned, part.plan.recipe),
+        "rejected": rejected_candidates(tuned, part.plan.recipe),
         "notes": _notes(part, profile),
         "warnings": list(part.warnings),
         "broken_promises": [vars(each) for each in part.broken],
@@ -221,12 +228,12 @@ def _internal(found: Measured, profile: Profile | None, tuned: Tuned | None) -> 
         "individual_risk": individual_risks(found),
         "gauges": gauges(found),
         "combinations": combinations(found),
-        "learnt": learnt(found),
+        "learnt": attribute_exposure(found),
         **_pictures(found, public=False),
     }
 
 
-def _tests(found: Measured) -> dict[str, str]:
+def _tests(found: ReleaseScores) -> dict[str, str]:
     """Whether each threat was tested by attacks on people and on strangers, and why not; the one answer."""
     plan = found.part.plan
     has_control = bool(plan.control) or CONTROL in plan.resources
@@ -237,14 +244,16 @@ def _tests(found: Measured) -> dict[str, str]:
 def _test(scores: list[tuple[Measure, Score]], has_control: bool) -> str:  # noqa: FBT001
     if not has_control:
         return f"not tested: {_NO_CONTROL}"
-    done = [titled(measure) for measure, score in scores if is_number(score)]
-    failed = [f"{titled(measure)}: {score.reason}" for measure, score in scores if not is_number(score)]
+    done = [measure_title(measure) for measure, score in scores if is_number(score)]
+    failed = [
+        f"{measure_title(measure)}: {score.reason}" for measure, score in scores if not is_number(score)
+    ]
     if not done:
         return f"not tested: {'; '.join(failed) or 'no attack of this sort was asked for'}"
     return "; not by ".join([f"tested by {', '.join(done)}", *failed])
 
 
-def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]:
+def _scenarios(found: ReleaseScores, profile: Profile | None) -> list[dict[str, Any]]:
     reasons = {each.name: each.reason for each in profile.intruders} if profile else {}
     return [
         {
@@ -262,18 +271,18 @@ def _scenarios(found: Measured, profile: Profile | None) -> list[dict[str, Any]]
 def _requirement(judged: Judgement, profile: Profile | None) -> dict[str, Any]:
     thresholds = profile.thresholds if profile else ()
     reasons = [each.reason for each in thresholds if each.requirement == judged.requirement]
-    said = {"asked": judged.requirement.short, "reason": reasons[0] if reasons else ""}
-    return {**judged.to_dict(), **said}
+    payload = {"asked": judged.requirement.short, "reason": reasons[0] if reasons else ""}
+    return {**judged.to_dict(), **payload}
 
 
-def _notes(part: Part, profile: Profile | None) -> list[str]:
+def _notes(part: TableOutcome, profile: Profile | None) -> list[str]:
     return [*part.notes, *left_out_of(profile, part)]
 
 
-def _source(part: Part) -> dict[str, Any]:
+def _source(part: TableOutcome) -> dict[str, Any]:
     """What was released: the name of its file, without the folder it lies in, and fingerprints."""
     data = part.plan.data
-    place = None if data is None or data.is_builtin else located(data.path, part.plan.folder)
+    place = None if data is None or data.is_builtin else locate(data.path, part.plan.folder)
     is_file = isinstance(place, Path)
     return {
         "name": "" if data is None else Path(data.path).name if is_file else data.path,
@@ -282,28 +291,28 @@ def _source(part: Part) -> dict[str, Any]:
     }
 
 
-def left_out_of(profile: Profile | None, part: Part) -> tuple[str, ...]:
+def left_out_of(profile: Profile | None, part: TableOutcome) -> tuple[str, ...]:
     """What of a profile does not apply to a table, with the reason."""
     return profile.left_out(part.plan.schema) if profile and part.plan.schema else ()
 
 
-def _not_estimated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _unestimated_measures(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What gave no number, each reason once with the intruders it is about."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for each in entries:
         if each["value"] is None:
             key = (each["measure"], each["reason"])
-            told = found.setdefault(
+            entry = found.setdefault(
                 key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
             )
-            told["scenarios"] += [each["scenario"]] if each["scenario"] else []
+            entry["scenarios"] += [each["scenario"]] if each["scenario"] else []
     return list(found.values())
 
 
 # The public form ------------------------------------------------------------------------------------------
 
 
-def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> dict[str, Any]:
+def _public(found: ReleaseScores, profile: Profile | None, tuned: TuningResult | None) -> dict[str, Any]:
     """What everybody may know: all of it stands here."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     persons = persons_of(part.original)
@@ -327,7 +336,7 @@ def _public(found: Measured, profile: Profile | None, tuned: Tuned | None) -> di
             for each in utility
             if each["value"] is None
         ],
-        "rejected": rejected(tuned, part.plan.recipe, public=True, grain=grain),
+        "rejected": rejected_candidates(tuned, part.plan.recipe, public=True, grain=grain),
         "notes": pictures.pop("pictured"),
         "warnings": [],
         "strip": {"losses": losses_strip(utility)},
@@ -343,7 +352,7 @@ def _coarse(
     ``hides_each`` is what the columns say; a measure that knows the loss of each record is asked itself.
     """
     entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
-    told = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
+    payload = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
     tells = not is_share and _tells_someone(measure, score, persons)
     hides = hides_each or score.by_record is not None or not score.value
     value, baseline = (
@@ -351,7 +360,7 @@ def _coarse(
         for key in ("value", "baseline")
     )
     status = _SUPPRESSED if value is None and entry["value"] is not None else entry["status"]
-    return {**told, "status": status, "value": value, "baseline": baseline}
+    return {**payload, "status": status, "value": value, "baseline": baseline}
 
 
 def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
@@ -373,7 +382,7 @@ def _why_not(entry: Mapping[str, Any]) -> str:
 # Both forms -----------------------------------------------------------------------------------------------
 
 
-def _shape(part: Part) -> dict[str, Any]:
+def _shape(part: TableOutcome) -> dict[str, Any]:
     """How many columns, copies and tables there are."""
     release = part.release
     several = {
@@ -387,7 +396,7 @@ def _shape(part: Part) -> dict[str, Any]:
     }
 
 
-def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
+def _roles(part: TableOutcome, became: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each column of the original: what it is to others and whose word that is, and what became of it."""
     outcomes = {each.column: each.outcome for each in part.lost}
     return [
@@ -404,7 +413,7 @@ def _roles(part: Part, became: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _with_shares(roles: list[dict[str, Any]], part: Part) -> list[dict[str, Any]]:
+def _with_shares(roles: list[dict[str, Any]], part: TableOutcome) -> list[dict[str, Any]]:
     """The same with the shares of the cells that met with what, which is for the owner."""
     found = {each.column: {"shares": each.shares, "spans": each.spans} for each in part.lost}
     return [{**each, **found[each["column"]]} for each in roles]
@@ -417,12 +426,12 @@ def _decided_by(basis: str) -> str:
         ACCEPTED: "a person, with Enter",
         ANSWERED: "a person, in an answer",
     }
-    return next((said for start, said in words.items() if basis.startswith(start)), "the plan or a flag")
+    return next((word for start, word in words.items() if basis.startswith(start)), "the plan or a flag")
 
 
-def _step(taken: Provenance, part: Part, *, parameters: bool) -> dict[str, Any]:
+def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[str, Any]:
     method = registry.method(taken.method)
-    said = {
+    payload = {
         "method": taken.method,
         "title": method.title,
         "columns": list(taken.columns),
@@ -430,7 +439,7 @@ def _step(taken: Provenance, part: Part, *, parameters: bool) -> dict[str, Any]:
         "centres": centres_of(taken, part.original.schema),
     }
     own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
-    return {**said, **own}
+    return {**payload, **own}
 
 
 def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]:
@@ -438,13 +447,13 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
     control = score.details.get("control")
     return {
         "measure": str(measure),
-        "title": titled(measure),
+        "title": measure_title(measure),
         "scenario": scenario,
         "threat": measure.threat,
         "better": measure.better,
         "value": finite(score.value) if is_number(score) else None,
         "interval": [finite(end) for end in score.interval] if score.interval else None,
-        "between": _between(measure, score),
+        "between": _interval_text(measure, score),
         "baseline": finite(score.baseline),
         "control": finite(control) if isinstance(control, float | int) else None,
         "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
@@ -458,7 +467,7 @@ def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]
     }
 
 
-def titled(measure: Measure) -> str:
+def measure_title(measure: Measure) -> str:
     """What a measure is called, with the settings that are not as usual."""
     return f"{measure.title} {str(measure).removeprefix(measure.name)}".strip()
 
@@ -468,21 +477,21 @@ def score_words(measure: Measure, score: Score) -> str:
     if not is_number(score):
         return f"no number: {score.reason}"
     about = "about " if score.status.value == "approximate" else ""
-    said = [f"{about}{setting(score.value)}, {measure.side()}"]
+    words = [f"{about}{setting(score.value)}, {measure.side()}"]
     if score.interval and score.interval[0] < score.interval[1]:
         low, high = (setting(end) for end in score.interval)
         sure = f" with {score.confidence:g} % confidence" if score.confidence else ""
-        is_known = _between(measure, score) != _NOT_KNOWN
-        said.append(f"between {low} and {high}{sure}" if is_known else f"how far from it is {_NOT_KNOWN}")
+        is_known = _interval_text(measure, score) != _NOT_KNOWN
+        words.append(f"between {low} and {high}{sure}" if is_known else f"how far from it is {_NOT_KNOWN}")
     if isinstance(score.details.get("control"), float):
         rate, control = (float(score.details[key]) for key in ("rate", "control"))
-        said.append(f"right for {rate:.1%} of people in the release and {control:.1%} of people who are not")
+        words.append(f"right for {rate:.1%} of people in the release and {control:.1%} of people who are not")
     if score.baseline is not None and math.isfinite(score.baseline):
-        said.append(f"a blind guess scores {setting(score.baseline)}")
-    return "; ".join(said)
+        words.append(f"a blind guess scores {setting(score.baseline)}")
+    return "; ".join(words)
 
 
-def _between(measure: Measure, score: Score) -> str | None:
+def _interval_text(measure: Measure, score: Score) -> str | None:
     """The ends of an interval; one that holds all that the measure can score tells nothing."""
     if score.interval is None:
         return None
@@ -495,40 +504,42 @@ def _value(score: Score | None) -> float | None:
     return None if score is None else finite(score.value)
 
 
-def _pictures(found: Measured, *, public: bool) -> dict[str, Any]:
+def _pictures(found: ReleaseScores, *, public: bool) -> dict[str, Any]:
     """The columns before and after; who is in classes of which size only for the owner."""
     part = found.part
-    original, releases, said = pictured_tables(part.original, {RELEASE: part.release}, public=public)
+    original, releases, picture_notes = pictured_tables(part.original, {RELEASE: part.release}, public=public)
     names = _shown_names(part)
     hidden = suppressed_columns(releases, names) if public else frozenset()
     changed = tuple(name for name in _drawn_columns(part) if name not in hidden)
     drawn = changed[:_MOST_DRAWN]
     ordered = (*changed, *(name for name in names if name not in changed and name not in hidden))
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "distributions": distributions(original, releases, drawn, public=public),
         "not_drawn": [name for name in names if name not in drawn],
         "mosaics": mosaics(original, releases, ordered, about=changed or ordered, public=public),
-        "correlations": correlations(original, releases, _correlated(releases, ordered), public=public),
+        "correlations": correlations(
+            original, releases, _correlated_columns(releases, ordered), public=public
+        ),
     }
     if public:
-        return {**told, "pictured": list(said)}
+        return {**content, "pictured": list(picture_notes)}
     nobody = part.release.synthetic  # a class of theirs is nobody's either
     sizes = None if nobody else class_sizes(original, releases, found.main.scenario, public=False)
-    return {**told, "class_sizes": sizes}
+    return {**content, "class_sizes": sizes}
 
 
-def _correlated(releases: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
+def _correlated_columns(releases: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:
     """The columns that the release still has: of others there is nothing to hold the original's against."""
     return tuple(name for name in names if all(name in table.schema for table in releases.values()))
 
 
-def _shown_names(part: Part) -> tuple[str, ...]:
+def _shown_names(part: TableOutcome) -> tuple[str, ...]:
     """The columns that may be drawn: those about people that the release has, none that names them."""
     there = part.release.reading().schema
     return tuple(name for name in about_people(part.original) if name in there)
 
 
-def _drawn_columns(part: Part) -> tuple[str, ...]:
+def _drawn_columns(part: TableOutcome) -> tuple[str, ...]:
     """The columns that are no longer as they were, those that lost most first."""
     shown = set(_shown_names(part))
     changed = [each for each in part.lost if each.column in shown and each.fate in _DRAWN]

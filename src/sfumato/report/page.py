@@ -17,7 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from sfumato.errors import ParameterError, counted
+from sfumato.errors import ParameterError, count_noun
 from sfumato.io import atomic
 from sfumato.report.charts import charts
 from sfumato.report.content import twin
@@ -48,23 +48,23 @@ def write_report(
     originals: Sequence[str | Path] = (),
 ) -> tuple[Path, Path]:
     """Write the report to ``path`` and its JSON twin beside it; returns both places."""
-    told = twin(study, public=public, generated=generated)
-    return write_twins(path, _page(told), told, originals=originals, overwrite=overwrite)
+    content = twin(study, public=public, generated=generated)
+    return write_twins(path, _page(content), content, originals=originals, overwrite=overwrite)
 
 
 def write_pictures(
     pictures: Pictures, path: Path, *, overwrite: bool = False, originals: Sequence[str | Path] = ()
 ) -> tuple[Path, Path]:
     """Write a page of pictures to ``path`` and its JSON twin beside it; returns both places."""
-    told = pictures.to_dict()
-    page = _page_of(pictures.sections, told, pictures.verdict)
-    return write_twins(path, page, told, originals=originals, overwrite=overwrite)
+    content = pictures.to_dict()
+    page = _page_of(pictures.sections, content, pictures.verdict)
+    return write_twins(path, page, content, originals=originals, overwrite=overwrite)
 
 
 def write_twins(
     path: Path,
     page: str,
-    told: Mapping[str, Any],
+    content: Mapping[str, Any],
     *,
     originals: Sequence[str | Path] = (),
     overwrite: bool = False,
@@ -72,7 +72,7 @@ def write_twins(
     """Write a page to ``path`` and what it says as JSON beside it, both or none; returns both places."""
     places = check_report(path, originals=originals, overwrite=overwrite)
     with atomic.Staging(originals=originals, overwrite=overwrite) as staging:
-        for place, text in zip(places, (page, as_json(told) + "\n"), strict=True):
+        for place, text in zip(places, (page, as_json(content) + "\n"), strict=True):
             staging.write_text(place, text)
     return places
 
@@ -95,16 +95,16 @@ def twins(path: Path) -> tuple[Path, Path]:
     return path, beside
 
 
-def page_of_release(told: Mapping[str, Any]) -> str:
+def page_of_release(content: Mapping[str, Any]) -> str:
     """The page of one release, of what its twin says; several tables stand one after the other."""
-    tables = told.get("tables") or {"": told}
+    tables = content.get("tables") or {"": content}
     sections = [
         replace(section, title=f"{name}: {section.title}" if name else section.title)
         for place, (name, each) in enumerate(tables.items())
-        for section in sections_of({**told, **each}, place)
+        for section in sections_of({**content, **each}, place)
     ]
-    brief = [told["verdict"], *_in_brief(tables, public=told["public"])]
-    return _page_of(sections, told, brief, facts=_facts(told, tables), signed=not told["public"])
+    brief = [content["verdict"], *_in_brief(tables, public=content["public"])]
+    return _page_of(sections, content, brief, facts=_facts(content, tables), signed=not content["public"])
 
 
 def page_of_evidence(evidence: Mapping[str, Any]) -> str:
@@ -115,7 +115,7 @@ def page_of_evidence(evidence: Mapping[str, Any]) -> str:
 
 def _page_of(
     sections: Sequence[Section],
-    told: Mapping[str, Any],
+    content: Mapping[str, Any],
     brief: Sequence[str],
     *,
     facts: Mapping[str, Sequence[str]] | None = None,
@@ -123,12 +123,12 @@ def _page_of(
 ) -> str:
     """The page of sections, under what must be known first; one that is ``signed`` has lines for it."""
     more = {"sections": [each.to_dict() for each in sections], "facts": facts or {}, "signed": signed}
-    return _drawn("pictures.html.j2", told, specs_of(sections), brief=brief, **more)
+    return _render_page("pictures.html.j2", content, specs_of(sections), brief=brief, **more)
 
 
-def _facts(told: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def _facts(content: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """What it is for, for whom, of what it was made, and who has decided on the roles."""
-    facts = {name.capitalize(): [text] for name, text in told["about"].items()}
+    facts = {name.capitalize(): [text] for name, text in content["about"].items()}
     for name, own in tables.items():
         where, found = f" ({name})" if name else "", own.get("source")
         if found is None:
@@ -138,42 +138,42 @@ def _facts(told: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> 
             found["name"] or "a table in memory", *file, f"fingerprint of its records {found['contents']}",
         ]  # fmt: skip
         counts = Counter(each["decided_by"] for each in own["roles"])
-        facts[f"Roles decided by{where}"] = [f"{who}: {counted(n, 'column')}" for who, n in counts.items()]
+        facts[f"Roles decided by{where}"] = [f"{who}: {count_noun(n, 'column')}" for who, n in counts.items()]
     return facts
 
 
 def _in_brief(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[str]:
     """Against whom it was judged, what was lost, how large it is, and what else must be known first."""
-    said = []
-    for name, told in tables.items():
-        count, where = told["records"]["released"], f"{name}: " if name else ""
+    sentences = []
+    for name, content in tables.items():
+        count, where = content["records"]["released"], f"{name}: " if name else ""
         if not public:
-            said.append(where + intruder_sentence(told["scenarios"], told["requirements"]))
-        said.append(where + loss_sentences(told["roles"], told["steps"]))
-        of = f" of {told['records']['original']:,}" if "original" in told["records"] else ""
-        synthetic = ", made anew: they are nobody’s" if told["synthetic"] else ""
-        said.append(f"{where}{count:,} records{of}, {len(told['columns'])} columns{synthetic}.")
-        said += [f"Warning: {where}{each}." for each in told["warnings"]]
-    return said
+            sentences.append(where + intruder_sentence(content["scenarios"], content["requirements"]))
+        sentences.append(where + loss_sentences(content["roles"], content["steps"]))
+        of = f" of {content['records']['original']:,}" if "original" in content["records"] else ""
+        synthetic = ", made anew: they are nobody’s" if content["synthetic"] else ""
+        sentences.append(f"{where}{count:,} records{of}, {len(content['columns'])} columns{synthetic}.")
+        sentences += [f"Warning: {where}{each}." for each in content["warnings"]]
+    return sentences
 
 
-def _page(told: Mapping[str, Any]) -> str:
-    return _drawn("report.html.j2", told, charts(told), rows=_rows(told))
+def _page(content: Mapping[str, Any]) -> str:
+    return _render_page("report.html.j2", content, charts(content), rows=_rows(content))
 
 
-def _drawn(template: str, told: Mapping[str, Any], specs: Mapping[str, Spec], **more: Any) -> str:
+def _render_page(template: str, content: Mapping[str, Any], specs: Mapping[str, Spec], **more: Any) -> str:
     """A page with its charts, and all that is needed to draw them."""
     scripts = [_script(name) for name in _SCRIPTS]
     page = (
         _environment()
         .get_template(template)
         .render(
-            told=told,
+            told=content,
             specs=specs,
             **more,
             scripts=[Markup(text) for text in scripts],  # noqa: S704  — our own files, which hold no user text
             policy=_policy(scripts),
-            twin_json=_in_html(told),
+            twin_json=_in_html(content),
             specs_json=_in_html(specs),
         )
     )
@@ -212,27 +212,27 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def as_json(said: Any) -> str:
+def as_json(content: Any) -> str:
     """The twin as it stands in its file."""
-    return _json(said, indent=1)
+    return _json(content, indent=1)
 
 
-def _json(said: Any, *, indent: int | None = None) -> str:
+def _json(content: Any, *, indent: int | None = None) -> str:
     separators = (",", ": ") if indent else (",", ":")
-    return json.dumps(said, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
 
 
-def _in_html(said: Any) -> Markup:
+def _in_html(content: Any) -> Markup:
     """JSON that cannot end the element it stands in, nor open a comment."""
-    text = _json(said)
+    text = _json(content)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704  — nothing is left in it that HTML would read
 
 
-def _rows(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ranking as texts, each column with the same decimals so that it lines up."""
-    outcomes = told["outcomes"]
+    outcomes = content["outcomes"]
     decimals = {
         part: shared_decimals([o[part]["mean"] for o in outcomes if o[part]]) for part in ("held", "ranked")
     }

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.report import frame
-from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips, together
+from sfumato.report.frame import Row, Spec, chart, layer, layer_charts, nominal, quantitative, tips
 
 PARTS = {"original": "Original", "release": "Release", "difference": "Release − original"}
 _NUMBERS_UP_TO = 15
 _SMALL_CELL = 28
 _WIDTH, _HEIGHT = 260, 230
 _NARROW, _LOW = 34, 14  # pixels that a number needs in a tile
-_LABEL, _SHORT = 84, 4  # pixels of the longest label, and letters of a short one
+_LABEL, _SHORT_LETTERS = 84, 4  # pixels of the longest label, and letters of a short one
 _PLENTY = 4.0  # a residual beyond this is far more than chance explains
 _SAID = {"text": nominal("said")}
 
@@ -134,7 +134,7 @@ def mosaic(entry: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
     names = _titles(entry)
     return chart(
         f"Mosaic of {names[1]} by {names[0]}, {PARTS[part].lower()}: tiles are as large as their share.",
-        _tiled(entry, tiles),
+        _mosaic_tiles(entry, tiles),
         *_labels(entry, tiles),
         _remark([*_strengths(entry, keys), *(_reasons(entry) if part == "release" else ())]),
         title={"text": PARTS[part], "offset": -6},  # in one line with the remark
@@ -150,7 +150,7 @@ def _titles(entry: Mapping[str, Any]) -> list[str]:
 
 def _angle(categories: Sequence[str]) -> int:
     """How far the labels below are turned: not at all when they are short."""
-    return 0 if max(map(len, categories)) <= _SHORT else -40
+    return 0 if max(map(len, categories)) <= _SHORT_LETTERS else -40
 
 
 def _below(categories: Sequence[str]) -> int:
@@ -186,7 +186,7 @@ def _tiles(entry: Mapping[str, Any], key: str) -> list[Row]:
     return rows
 
 
-def _tiled(entry: Mapping[str, Any], tiles: Sequence[Row]) -> Spec:
+def _mosaic_tiles(entry: Mapping[str, Any], tiles: Sequence[Row]) -> Spec:
     reach = max(_PLENTY, _largest(entry["residuals"]))
     names = _titles(entry)
     roomy = f"(datum.x2 - datum.x) * {_WIDTH} > {_NARROW} && (datum.y2 - datum.y) * {_HEIGHT} > {_LOW}"
@@ -203,7 +203,7 @@ def _tiled(entry: Mapping[str, Any], tiles: Sequence[Row]) -> Spec:
         {"calculate": "(datum.x + datum.x2) / 2", "as": "middle"},
         {"calculate": "(datum.y + datum.y2) / 2", "as": "centre"},
     ]
-    return together(
+    return layer_charts(
         layer("rect", {**corners, "color": color, "tooltip": tooltip}, stroke=frame.PAPER, strokeWidth=1.5),
         layer("text", {"x": _across("middle"), "y": _down("centre"), **share}, where=middle, fontSize=10),
         rows=tiles,
@@ -249,7 +249,7 @@ def _reasons(entry: Mapping[str, Any]) -> list[Row]:
         "absent": "not in this release",
         "unchanged": "unchanged",
     }
-    return [{"key": key, "said": said} for which, said in reasons.items() for key in entry[which]]
+    return [{"key": key, "said": reason} for which, reason in reasons.items() for key in entry[which]]
 
 
 def _remark(rows: Sequence[Row]) -> Spec:

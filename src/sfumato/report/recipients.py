@@ -8,7 +8,7 @@ from typing import Any, get_args
 from sfumato.core.measure import Score, Status, Threat
 from sfumato.core.requirement import Requirement
 from sfumato.recipes.profile import Profile
-from sfumato.report.measured import RECIPIENTS, Measured
+from sfumato.report.release_scores import RECIPIENTS, ReleaseScores
 
 #: What an intruder may do, in the order in which it is told.
 THREATS: tuple[Threat, ...] = tuple(each for each in get_args(Threat) if each)
@@ -23,10 +23,10 @@ _MEANT = {
 _OWNER = "can: holds the original"
 
 
-def recipients(found: Measured) -> list[dict[str, Any]]:
+def recipients(found: ReleaseScores) -> list[dict[str, Any]]:
     """For each recipient and each threat whether the release meets what the profile for them requires."""
     schema = found.part.original.schema
-    told = [
+    rows = [
         {
             "recipient": "owner",
             **{_key(threat): _OWNER for threat in THREATS},
@@ -35,19 +35,21 @@ def recipients(found: Measured) -> list[dict[str, Any]]:
         }
     ]
     for recipient, name in RECIPIENTS.items():
-        profile = Profile.named(name)
+        profile = Profile.load(name)
         verdicts = list(found.verdicts(profile.requirements(schema)))
-        told.append(
+        rows.append(
             {
                 "recipient": recipient,
                 **{
-                    _key(threat): _said([each for each in verdicts if each[0].measure.threat == threat])
+                    _key(threat): _worst_verdict(
+                        [each for each in verdicts if each[0].measure.threat == threat]
+                    )
                     for threat in THREATS
                 },
                 "why": f"by what the profile {name} requires. {profile.summary}",
             }
         )
-    return told
+    return rows
 
 
 def meant_for(profile: Profile | None) -> list[dict[str, Any]]:
@@ -63,7 +65,7 @@ def _key(threat: str) -> str:
     return threat.replace(" ", "_")
 
 
-def _said(verdicts: Sequence[tuple[Requirement, Score]]) -> str:
+def _worst_verdict(verdicts: Sequence[tuple[Requirement, Score]]) -> str:
     """The worst of some verdicts in words: what is missed, else what nobody knows, else what is met."""
     missed, unknown, met = [], [], []
     for requirement, score in verdicts:

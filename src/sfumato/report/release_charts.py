@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.report import frame
 from sfumato.report.frame import Spec, chart, layer, nominal, quantitative, tips
 from sfumato.report.words import figure
-from sfumato.risk.individual import Cut
+from sfumato.risk.individual import RiskThreshold
 
 #: Pixels of a line with dots, of one with dots and intervals, of one with two bars, and of whole charts.
 _LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240
@@ -59,21 +59,21 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
 
 def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     """A bar for each column that is not as it was: which share of its cells met with what."""
-    names = [each["column"] for each in sorted(columns, key=_lost, reverse=True) if each["shares"]][
+    names = [each["column"] for each in sorted(columns, key=_share_lost, reverse=True) if each["shares"]][
         :_MOST_BARS
     ]
     found = {each["column"]: each for each in columns}
     rows = [
         {
-            "label": name, "part": said, "share": share, "place": place, "said": f"{share:.0%}",
+            "label": name, "part": label, "share": share, "place": place, "said": f"{share:.0%}",
             "span": found[name]["spans"].get(part, 1.0), "words": found[name]["became"],
         }
         for name in names
-        for place, (part, (said, _)) in enumerate(_PARTS.items())
+        for place, (part, (label, _)) in enumerate(_PARTS.items())
         if (share := found[name]["shares"].get(part))
     ]  # fmt: skip
-    seen = [said for said, _ in _PARTS.values() if any(row["part"] == said for row in rows)]
-    colors = {"domain": seen, "range": [color for said, color in _PARTS.values() if said in seen]}
+    seen = [label for label, _ in _PARTS.values() if any(row["part"] == label for row in rows)]
+    colors = {"domain": seen, "range": [color for label, color in _PARTS.values() if label in seen]}
     encoding = {
         "y": frame.label_axis([{"label": name} for name in names]),
         "x": {**frame.share_axis("share"), "title": "share of the cells", "stack": "zero"},
@@ -92,7 +92,7 @@ def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     )
 
 
-def _lost(column: Mapping[str, Any]) -> float:
+def _share_lost(column: Mapping[str, Any]) -> float:
     """How much of a column was lost: the share of its cells, each by how much of the column it lost."""
     shares, spans = column["shares"], column["spans"]
     return float(sum(share * spans.get(part, 1.0) for part, share in shares.items()))
@@ -224,7 +224,9 @@ def _short(value: float) -> str:
     return f"{value:.2g}"
 
 
-def slider_chart(title: str, rows: Sequence[Sequence[float | str | None]], told: Cut | None = None) -> Spec:
+def slider_chart(
+    title: str, rows: Sequence[Sequence[float | str | None]], threshold: RiskThreshold | None = None
+) -> Spec:
     """Records at risk and the rate over the threshold, each on its own axis; a line where one was set."""
     tooltip = [
         quantitative(field, named, format=".4g")
@@ -244,10 +246,10 @@ def slider_chart(title: str, rows: Sequence[Sequence[float | str | None]], told:
         f"{title}: how many records are above a threshold (solid), and the share of re-identifications if "
         "they are protected down to it (dashed)."
     )
-    if told is not None:
+    if threshold is not None:
         place = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
-        layers += [layer("rule", place, rows=[told._asdict()], color=frame.GREY, strokeWidth=1)]
-        words += f" The line stands at {figure(told.threshold)}."
+        layers += [layer("rule", place, rows=[threshold._asdict()], color=frame.GREY, strokeWidth=1)]
+        words += f" The line stands at {figure(threshold.threshold)}."
     drawn = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
     apart = {"scale": {"y": "independent"}}
     return chart(words, *layers, rows=drawn, height=_HEIGHT, resolve=apart)

@@ -75,41 +75,42 @@ _MEANT = {
 }
 
 
-def sections_of(told: Content, place: int = 0) -> list[Section]:
+def sections_of(content: Content, place: int = 0) -> list[Section]:
     """All sections of one table; ``place`` tells the charts of several tables apart."""
     sections = (
-        _judged(told), _columns(told, place), _strip(told, place), _singled_out(told, place),
-        _linked(told, place), _learnt(told, place), _recipients(told), _distributions(told, place),
-        _associations(told, place), _analyses(told), _to_report(told), _rejected(told), _not_estimated(told),
-        _series(told), _made(told),
+        _requirements_section(content), _columns(content, place), _strip(content, place),
+        _singled_out(content, place), _linkage_section(content, place),
+        _attribute_disclosure_section(content, place), _recipients(content), _distributions(content, place),
+        _associations(content, place), _analyses(content), _to_report(content), _rejected_section(content),
+        _unestimated_section(content), _series(content), _steps_section(content),
     )  # fmt: skip
     return [each for each in sections if each is not None]
 
 
-def _judged(told: Content) -> Section | None:
-    said = told["requirements"]
-    if isinstance(said, Mapping):
-        return _judged_in_public(said) if said["of"] else None
-    notes = [f"Warning: {each}." for each in told["warnings"]]
-    notes += [f"Note: {each}." for each in told["notes"]]
+def _requirements_section(content: Content) -> Section | None:
+    requirements = content["requirements"]
+    if isinstance(requirements, Mapping):
+        return _judged_in_public(requirements) if requirements["of"] else None
+    notes = [f"Warning: {each}." for each in content["warnings"]]
+    notes += [f"Note: {each}." for each in content["notes"]]
     notes += [
         f"{each['records']:,} records break the promise that {each['promise']}."
-        for each in told["broken_promises"]
+        for each in content["broken_promises"]
     ]
     unjudged = (
         "Nobody can say: nothing was required of its risk. What was measured stands below; a requirement "
         "such as k >= 3 in the plan makes it a judgement."
     )
-    if not said:
+    if not requirements:
         return Section("Is it safe enough?", unjudged, notes=notes)
-    judged = [{**each, "met": "yes" if each["met"] else "NO"} for each in said]
+    judged = [{**each, "met": "yes" if each["met"] else "NO"} for each in requirements]
     knows = " ".join(
         f"“{each['name']}” knows {named_in_row(each['columns'])}."
-        for each in told["scenarios"]
+        for each in content["scenarios"]
         if each["judged"]
     )
     words = f"Each line is a requirement against one intruder, and what the release scores. {knows}"
-    if all(each["judges"] != "risk" for each in said):
+    if all(each["judges"] != "risk" for each in requirements):
         words = f"{unjudged} {words}"
     columns = {
         "met": "met", "required": "asked", "against": "scenario", "what it scores": "verdict",
@@ -118,28 +119,28 @@ def _judged(told: Content) -> Section | None:
     return Section.table("Is it safe enough?", words, columns, judged, notes=notes)
 
 
-def _judged_in_public(said: Content) -> Section:
-    yes = "Yes" if said["met"] == said["of"] else "Yes, and its owner let it out though some are missed"
+def _judged_in_public(tally: Content) -> Section:
+    yes = "Yes" if tally["met"] == tally["of"] else "Yes, and its owner let it out though some are missed"
     words = (
-        f"{yes}: {said['met']} of {said['of']} requirements on it are met. What they are, and by how much "
+        f"{yes}: {tally['met']} of {tally['of']} requirements on it are met. What they are, and by how much "
         "they are met, stays with the owner, since it would help an intruder."
     )
     return Section("Was it judged before it was released?", words)
 
 
-def _columns(told: Content, place: int) -> Section | None:
+def _columns(content: Content, place: int) -> Section | None:
     words = (
         "By what happened to them. A key may be known to others; a sensitive column is what nobody should "
         "learn; an identifier names somebody, and is left out."
     )
-    files = told.get("files", {})
+    files = content.get("files", {})
     notes = [f"Table {name}: {named_in_row(each['columns'])}." for name, each in files.items()]
     columns = {"column": "column", "what happened": "happened", "role": "role", "kind": "kind"}
-    if not told["public"]:
+    if not content["public"]:
         columns |= {"who decided on the role": "decided_by", "how": "reason"}
     rows = [
         {**each, "happened": happened(heading, each)}
-        for heading, own in by_fate(told["roles"], told["steps"]).items()
+        for heading, own in by_fate(content["roles"], content["steps"]).items()
         for each in own
     ]
     table = Section.table("What happened to each column?", words, columns, rows, notes=notes)
@@ -152,10 +153,10 @@ def _columns(told: Content, place: int) -> Section | None:
 # Risks ----------------------------------------------------------------------------------------------------
 
 
-def _strip(told: Content, place: int) -> Section | None:
+def _strip(content: Content, place: int) -> Section | None:
     """Risks and losses at a glance."""
     charts: dict[str, Spec] = {}
-    risks, losses = told["strip"].get("risks"), told["strip"]["losses"]
+    risks, losses = content["strip"].get("risks"), content["strip"]["losses"]
     if risks:
         charts[f"strip-risks-{place}"] = strip_chart(risks, title="risk, lower is safer", reads=_RISKS)
     if losses:
@@ -167,13 +168,13 @@ def _strip(told: Content, place: int) -> Section | None:
     return Section(title, charts=charts, layout="pair")
 
 
-def _singled_out(told: Content, place: int) -> Section | None:
+def _singled_out(content: Content, place: int) -> Section | None:
     """Who can be told apart from everybody else."""
     made = (_class_sizes, _individual, _gauges, _combinations)
-    parts = [part for make in made if (part := make(told, place)) is not None]
+    parts = [part for make in made if (part := make(content, place)) is not None]
     synthetic = (
         " The records are synthetic and nobody’s: how many of them are alike says nothing of people."
-        if told["synthetic"]
+        if content["synthetic"]
         else ""
     )
     words = (
@@ -181,40 +182,40 @@ def _singled_out(told: Content, place: int) -> Section | None:
         f"of that with others hides among them.{synthetic}"
     )
     title = "Who could be singled out?"
-    return _threat(told, place, "singling out", title=title, words=words, parts=parts)
+    return _threat(content, place, "singling out", title=title, words=words, parts=parts)
 
 
-def _linked(told: Content, place: int) -> Section | None:
+def _linkage_section(content: Content, place: int) -> Section | None:
     """Who is found again by their values."""
     words = (
         "Linked is who is found again by an intruder who holds their values, exact or nearly so, and looks "
         "for the nearest record."
     )
     title = "Could records be linked to people?"
-    return _threat(told, place, "linkability", title=title, words=words)
+    return _threat(content, place, "linkability", title=title, words=words)
 
 
-def _learnt(told: Content, place: int) -> Section | None:
+def _attribute_disclosure_section(content: Content, place: int) -> Section | None:
     """What the release tells of a person, and not of everybody."""
     words = "Learnt is a sensitive value that the release tells of a person more surely than of everybody."
-    parts = [_given_away(told["learnt"])] if told.get("learnt") else []
+    parts = [_disclosed_values_section(content["learnt"])] if content.get("learnt") else []
     title = "What could be learnt about somebody?"
-    return _threat(told, place, "inference", title=title, words=words, parts=parts)
+    return _threat(content, place, "inference", title=title, words=words, parts=parts)
 
 
 def _threat(
-    told: Content, place: int, threat: str, *, title: str, words: str, parts: Sequence[Section] = ()
+    content: Content, place: int, threat: str, *, title: str, words: str, parts: Sequence[Section] = ()
 ) -> Section | None:
-    if not told["attacks"]:
+    if not content["attacks"]:
         return None
-    entries = told["attacks"][threat]
+    entries = content["attacks"][threat]
     known = [each for each in entries if each["value"] is not None]
     titles = dict.fromkeys(each["title"] for each in known)
     headers, rows = _table([each for name in titles for each in known if each["title"] == name])
     notes = []
     if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
         notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
-    notes.append(f"By attacks on people and on strangers: {told['tests'][threat]}.")
+    notes.append(f"By attacks on people and on strangers: {content['tests'][threat]}.")
     if not rows:
         words += " Nothing could be measured here."
     shown = drawable(entries)
@@ -224,21 +225,23 @@ def _threat(
 
 def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
     """Risks as a table: what none of them has is no column of it, and what a measure is is said once."""
-    said = [{**each, "what": _explained(each)} for each in entries]
-    there = [(header, key) for header, key in _SAID if any(each[key] is not None for each in said)]
+    explained_entries = [{**each, "what": _measure_sentence(each)} for each in entries]
+    there = [
+        (header, key) for header, key in _SAID if any(each[key] is not None for each in explained_entries)
+    ]
     rows: list[list[Cell]] = []
-    for place, each in enumerate(said):
-        again = place > 0 and said[place - 1]["title"] == each["title"]
+    for place, each in enumerate(explained_entries):
+        again = place > 0 and explained_entries[place - 1]["title"] == each["title"]
         rows.append(["" if again and key in {"title", "what"} else each[key] for _, key in there])
     return [header for header, _ in there] if rows else [], rows
 
 
-def _explained(entry: Content) -> str:
+def _measure_sentence(entry: Content) -> str:
     return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
 
 
-def _class_sizes(told: Content, place: int) -> Section | None:
-    found = told.get("class_sizes")
+def _class_sizes(content: Content, place: int) -> Section | None:
+    found = content.get("class_sizes")
     if not found:
         return None
     words = (
@@ -251,8 +254,8 @@ def _class_sizes(told: Content, place: int) -> Section | None:
     return Section("How many records are alike?", words, charts=charts, layout="pair", notes=notes)
 
 
-def _individual(told: Content, place: int) -> Section | None:
-    found = told.get("individual_risk")
+def _individual(content: Content, place: int) -> Section | None:
+    found = content.get("individual_risk")
     if not found:
         return None
     above, expected = found["at_risk"], found["expected"]
@@ -261,8 +264,8 @@ def _individual(told: Content, place: int) -> Section | None:
         f"{found['title']} of each record, by the intruder who knows most. Above {found['threshold']:g} are "
         f"{above['release']:,} of {found['records']['release']:,} records"
         + (f"; in the original it is {above['original']:,}. " if before else ". ")
-        + f"If every record were attacked, {_expected(expected['release'])} would be expected to be found"
-        + (f", and of the original {_expected(expected['original'])}." if before else ".")
+        + f"If every record were attacked, {_expected_people(expected['release'])} would be expected"
+        + (f", and of the original {_expected_people(expected['original'])}." if before else ".")
     )
     charts = {
         f"risks-{place}": risk_bars(found),
@@ -271,13 +274,13 @@ def _individual(told: Content, place: int) -> Section | None:
     return Section("How many records are at risk?", words, charts=charts, layout="pair")
 
 
-def _expected(people: float) -> str:
+def _expected_people(people: float) -> str:
     """An expected number of people: whole ones, or a tenth where they are few."""
     return f"{people:,.0f}" if people >= 10 else f"{people:.1f}"  # noqa: PLR2004
 
 
-def _gauges(told: Content, place: int) -> Section | None:
-    gauges = told.get("gauges") or []
+def _gauges(content: Content, place: int) -> Section | None:
+    gauges = content.get("gauges") or []
     shown = [each for each in gauges if each["release"]]
     if not shown:
         return None
@@ -290,8 +293,8 @@ def _gauges(told: Content, place: int) -> Section | None:
     return Section("Who might look?", words, charts={f"gauges-{place}": gauge_chart(shown)}, notes=notes)
 
 
-def _combinations(told: Content, place: int) -> Section | None:
-    found = told.get("combinations")
+def _combinations(content: Content, place: int) -> Section | None:
+    found = content.get("combinations")
     if not found:
         return None
     sizes = [{**each, "said": _keys(each["keys"])} for each in found["keys"]]
@@ -315,7 +318,7 @@ def _keys(number: int) -> str:
     return "one key" if number == 1 else f"up to {number} keys"
 
 
-def _given_away(found: Content) -> Section:
+def _disclosed_values_section(found: Content) -> Section:
     measures = [key for key in found["columns"][0] if key != "column"] if found["columns"] else []
     pairs = [
         (each, key, when) for each in measures for key, when in (("original", "before"), ("release", "after"))
@@ -331,8 +334,8 @@ def _given_away(found: Content) -> Section:
     return Section("What do classes give away?", _CLASSES, headers, rows, notes=notes)
 
 
-def _recipients(told: Content) -> Section | None:
-    found = told["recipients"]
+def _recipients(content: Content) -> Section | None:
+    found = content["recipients"]
     if "meant" in found[0]:
         meant = [_MEANT[each["recipient"]] for each in found if each["meant"] and each["recipient"] in _MEANT]
         return Section("For whom is it?", f"It is made for {', '.join(meant)}.") if meant else None
@@ -350,13 +353,15 @@ def _recipients(told: Content) -> Section | None:
 # Losses ---------------------------------------------------------------------------------------------------
 
 
-def _distributions(told: Content, place: int) -> Section | None:
+def _distributions(content: Content, place: int) -> Section | None:
     """Each column that changed, before and after."""
-    entries, left = told["distributions"], told["not_drawn"]
+    entries, left = content["distributions"], content["not_drawn"]
     if not entries and not left:
         return None
     parts = [_column(entry, f"{place}-{number}") for number, entry in enumerate(entries)]
-    words = (_SHAPES if parts else "No column was changed.") + (_MERGED if told["public"] and parts else "")
+    words = (_SHAPES if parts else "No column was changed.") + (
+        _MERGED if content["public"] and parts else ""
+    )
     notes = [f"As they were, or not drawn: {named_in_row(left)}."] if left else []
     return Section("Do the columns still look the same?", words, notes=notes, parts=parts)
 
@@ -374,12 +379,12 @@ def _column(entry: Content, place: str) -> Section:
     return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)
 
 
-def _associations(told: Content, place: int) -> Section | None:
+def _associations(content: Content, place: int) -> Section | None:
     """Correlations and tables of two columns, before and after."""
-    charts = charts_of_pairs(told["mosaics"], told["correlations"], suffix=f"-{place}")
+    charts = charts_of_pairs(content["mosaics"], content["correlations"], suffix=f"-{place}")
     triptych = {name: spec for name, spec in charts.items() if name.startswith("correlation-")}
     parts = [Section("Numbers", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
-    for number, entry in enumerate((told["mosaics"] or {}).get("pairs", ())):
+    for number, entry in enumerate((content["mosaics"] or {}).get("pairs", ())):
         names = [f"mosaic-{number}-{part}-{place}" for part in PARTS]
         own = {name: charts[name] for name in names if name in charts}
         if len(own) > 1:
@@ -388,11 +393,11 @@ def _associations(told: Content, place: int) -> Section | None:
     return Section("Do columns still go together as before?", _MOSAICS, parts=parts) if parts else None
 
 
-def _analyses(told: Content) -> Section | None:
+def _analyses(content: Content) -> Section | None:
     """Every loss that was measured, models last."""
     known = [
         {**each, "better": "lower" if each["better"] == "low" else "higher"}
-        for each in sorted(told["utility"], key=lambda each: each["model"])
+        for each in sorted(content["utility"], key=lambda each: each["model"])
         if each["value"] is not None
     ]
     columns = {
@@ -402,9 +407,9 @@ def _analyses(told: Content) -> Section | None:
     return Section.table("Do analyses still give the same answers?", _ANALYSES, columns, known)
 
 
-def _to_report(told: Content) -> Section | None:
+def _to_report(content: Content) -> Section | None:
     """What the profile asks to be reported."""
-    asked = [{"scenario": "", "words": each["what"], **each} for each in told["listed"]]
+    asked = [{"scenario": "", "words": each["what"], **each} for each in content["listed"]]
     words = "Measures that nothing is required of, and that whoever decides should have seen."
     columns = {"measure": "title", "against": "scenario", "value": "value", "in words": "words"}
     return Section.table("What does the profile ask to be reported?", words, columns, asked)
@@ -413,19 +418,19 @@ def _to_report(told: Content) -> Section | None:
 # How it came about -----------------------------------------------------------------------------------------
 
 
-def _rejected(told: Content) -> Section | None:
-    if not told["rejected"]:
+def _rejected_section(content: Content) -> Section | None:
+    if not content["rejected"]:
         return None
-    loss = f"loss ({told['rejected'][0]['measure']})"
+    loss = f"loss ({content['rejected'][0]['measure']})"
     columns = {"recipe": "recipe", "why it was rejected": "why", loss: "loss"}
     words = "Held to the same requirements. The loss is the mean of fresh runs."
     title = "Which other ways were looked at, and rejected?"
-    return Section.table(title, words, columns, told["rejected"])
+    return Section.table(title, words, columns, content["rejected"])
 
 
-def _not_estimated(told: Content) -> Section | None:
-    unknown = told["not_estimated"]
-    if told["public"]:
+def _unestimated_section(content: Content) -> Section | None:
+    unknown = content["not_estimated"]
+    if content["public"]:
         columns = {"measure": "title", "why": "reason"}
         return Section.table("What could not be measured?", "", columns, unknown)
     unknown = [{**each, "scenarios": ", ".join(dict.fromkeys(each["scenarios"]))} for each in unknown]
@@ -434,9 +439,9 @@ def _not_estimated(told: Content) -> Section | None:
     return Section.table("What could not be estimated?", words, columns, unknown)
 
 
-def _series(told: Content) -> Section | None:
+def _series(content: Content) -> Section | None:
     """What all releases of a series tell together."""
-    found = told.get("series")
+    found = content.get("series")
     if not found:
         return None
     words = (
@@ -453,17 +458,17 @@ def _series(told: Content) -> Section | None:
     return table or Section(title, words, notes=notes)
 
 
-def _made(told: Content) -> Section:
-    own = any("parameters" in each for each in told["steps"])
+def _steps_section(content: Content) -> Section:
+    own = any("parameters" in each for each in content["steps"])
     rows: list[list[Cell]] = []
-    notes = _budget(told)
-    for number, each in enumerate(told["steps"], start=1):
+    notes = _budget(content)
+    for number, each in enumerate(content["steps"], start=1):
         settings = [", ".join(f"{key} = {value}" for key, value in each["parameters"].items())] if own else []
         rows.append([number, each["title"], named_in_row(each["columns"]), *settings, each["what"]])
         notes += [f"Step {number}: {note}." for note in each.get("notes", ())]
-    if told.get("copies"):
-        notes.append(f"{told['copies']} copies were drawn; numbers are those of the worst of them.")
-    how = told.get("how", "")
+    if content.get("copies"):
+        notes.append(f"{content['copies']} copies were drawn; numbers are those of the worst of them.")
+    how = content.get("how", "")
     words = [f"The recipe was found so: {how}."] if how else []
     if not rows:
         words.append("No step was taken: columns left as they were, or left out.")
@@ -473,9 +478,9 @@ def _made(told: Content) -> Section:
     return Section("How was it made?", " ".join(words), headers if rows else (), rows, notes=notes)
 
 
-def _budget(told: Content) -> list[str]:
+def _budget(content: Content) -> list[str]:
     """What differential privacy promises, which may be published."""
-    found = told.get("budget")
+    found = content.get("budget")
     if not found or "epsilon" not in found:
         return []
     units = ", ".join(dict.fromkeys(each["unit"] for each in found["steps"]))
@@ -483,8 +488,8 @@ def _budget(told: Content) -> list[str]:
         return [
             f"Private steps spent ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}; {found['coverage']}."
         ]
-    said = (
+    sentence = (
         f"Differential privacy: ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}, hiding each {units}. "
         f"No test of whether somebody is in the data gains more than {found['advantage_at_most']:.3f}."
     )
-    return [said, f"It is {found['guarantee']}."] if "guarantee" in found else [said]
+    return [sentence, f"It is {found['guarantee']}."] if "guarantee" in found else [sentence]

@@ -14,8 +14,8 @@ from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.schema import Kind
-from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
@@ -29,7 +29,7 @@ _DAY = 86_400_000.0
 
 
 @dataclass(frozen=True)
-class Rules:
+class ChartRules:
     """How coarse a picture must be.
 
     ``floor`` is the smallest number of records that may stand behind a number that is shown, ``base`` what
@@ -45,7 +45,7 @@ class Rules:
     decimals: int
 
     @classmethod
-    def of(cls, *, public: bool) -> Rules:
+    def of(cls, *, public: bool) -> ChartRules:
         """The rules of the public or of the internal form."""
         return PUBLIC if public else INTERNAL
 
@@ -62,17 +62,17 @@ class Rules:
         """A count as a share, rounded; None when so few may not be shown."""
         if not self.allow(np.array([count])):
             return None
-        return round(self.rounded(np.array([count]))[0] / total, 4) if total else 0.0
+        return round(self.round_counts(np.array([count]))[0] / total, 4) if total else 0.0
 
-    def rounded(self, counts: npt.NDArray[np.integer]) -> Ints:
+    def round_counts(self, counts: npt.NDArray[np.integer]) -> Ints:
         """Counts rounded to the base, so that two reports cannot be subtracted from each other."""
         return (np.rint(counts / self.base) * self.base).astype(np.int64)
 
 
 #: Nothing about anyone: groups of ten, counts rounded to fives, no tails, no quantiles of small tables.
-PUBLIC = Rules(floor=ENOUGH, base=5, tail=0.01, quantiles=19, records=200, decimals=2)
+PUBLIC = ChartRules(floor=MIN_PERSONS_NAMED, base=5, tail=0.01, quantiles=19, records=200, decimals=2)
 #: Everything but single records.
-INTERNAL = Rules(floor=1, base=1, tail=0.005, quantiles=99, records=2, decimals=3)
+INTERNAL = ChartRules(floor=1, base=1, tail=0.005, quantiles=99, records=2, decimals=3)
 
 
 def merge_neighbours(counts: Ints, enough: Callable[[Ints], bool]) -> list[tuple[int, int]]:
@@ -94,10 +94,10 @@ def merge_neighbours(counts: Ints, enough: Callable[[Ints], bool]) -> list[tuple
     return found
 
 
-def merged_shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: Rules) -> list[list[float]]:
+def merged_shares(counts: Ints, groups: Sequence[tuple[int, int]], rules: ChartRules) -> list[list[float]]:
     """The shares of merged columns of counts [tables, places], from rounded counts."""
     merged = np.stack([counts[:, start:stop].sum(axis=1) for start, stop in groups], axis=1)
-    rounded = rules.rounded(merged)
+    rounded = rules.round_counts(merged)
     totals = np.maximum(rounded.sum(axis=1, keepdims=True), 1)
     return np.round(rounded / totals, 4).tolist()  # type: ignore[no-any-return]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from sfumato.study.compare import Outcome, Study, fold
-from sfumato.study.level import Reached, Target
-from sfumato.study.spread import Spread
+from sfumato.study.compare import MethodAtLevel, Study, fold
+from sfumato.study.level import LevelStatus, Target
+from sfumato.study.replicate_mean import ReplicateMean
 
 _DIGITS = 4
 #: Why a loss is not public.
@@ -38,8 +38,8 @@ def rounded(value: float | None) -> str:
     """A number in three digits that count, without zeros that say nothing; whole from a thousand on."""
     if value is None or not math.isfinite(value):
         return "–"
-    said = f"{value:,.0f}" if abs(value) >= 1000 else _three_digits(value)  # noqa: PLR2004
-    return said.replace("-", "−")
+    sentences = f"{value:,.0f}" if abs(value) >= 1000 else _three_digits(value)  # noqa: PLR2004
+    return sentences.replace("-", "−")
 
 
 def _three_digits(value: float) -> str:
@@ -67,22 +67,22 @@ def plain(text: str) -> str:
     return _ROLE.sub(r"\1", text).replace("``", "").replace("`", "")
 
 
-def remark(outcome: Outcome, tied: Sequence[str], *, target: Target) -> str:
+def remark(outcome: MethodAtLevel, tied: Sequence[str], *, target: Target) -> str:
     """What must be known to read an outcome's row; ``tied`` are the labels of those that it is tied with."""
     parts = []
-    if outcome.level.reached is Reached.REFUSED:
+    if outcome.level.reached is LevelStatus.REFUSED:
         parts.append("does not apply to these data")
-    elif outcome.level.reached is Reached.UNJUDGED:
+    elif outcome.level.reached is LevelStatus.UNJUDGED:
         parts.append("what it makes cannot be judged by what was asked for")
-    elif outcome.level.reached is Reached.UNREACHABLE and outcome.level.reason:
+    elif outcome.level.reached is LevelStatus.UNREACHABLE and outcome.level.reason:
         parts.append("cannot meet the requirements")
-    elif outcome.level.reached is Reached.UNREACHABLE:
+    elif outcome.level.reached is LevelStatus.UNREACHABLE:
         parts.append(f"cannot be brought to {target.value:g}; nearest: {figure(outcome.level.score)}")
-    if outcome.apart:
-        parts.append(outcome.apart)
-    elif outcome.level.reached is Reached.NEAREST:
+    if outcome.why_not_ranked:
+        parts.append(outcome.why_not_ranked)
+    elif outcome.level.reached is LevelStatus.NEAREST:
         parts.append(outcome.level.nearness(target))
-    if outcome.remark and outcome.remark != outcome.apart:
+    if outcome.remark and outcome.remark != outcome.why_not_ranked:
         parts.append(outcome.remark)
     if outcome.step.caution:
         parts.append(outcome.step.caution)
@@ -100,30 +100,30 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     target, ranked_by = study.target, study.ranked_by
     named = [(labels[place], outcome) for place, outcome in enumerate(study.outcomes)]
     placed = [(label, outcome) for label, outcome in named if outcome.rank is not None]
-    said = []
+    sentences = []
     if placed:
         label, winner = placed[0]
         where = f"{'Under' if study.demands else 'At'} {study.aim}"
         how = f"; its {ranked_by.title} is not told: {TOLD_BY_FEW}"
         if winner.ranked:
             how = f", with {ranked_by.title} {figure(winner.ranked.mean)} ({ranked_by.side()})"
-        said.append(f"{where}, {label} ranks first{how}.")
-        said.append(_lead(winner, placed[1:], study, alone=len(named) == 1))
-        said += [study.caution] if study.caution else []
+        sentences.append(f"{where}, {label} ranks first{how}.")
+        sentences.append(_lead(winner, placed[1:], study, alone=len(named) == 1))
+        sentences += [study.caution] if study.caution else []
     else:
         brought = "meet" if study.demands else "be brought to"
-        said.append(f"None of the methods compared can {brought} {study.aim}.")
+        sentences.append(f"None of the methods compared can {brought} {study.aim}.")
     out = study.inapplicable
     folded = [o for each in out.values() for o in each]
-    said += [
+    sentences += [
         _left_behind(label, o, study, public=public)
         for label, o in named
         if o.rank is None and o not in folded
     ]
     for reached, outcomes in out.items():
         if outcomes:
-            said.append(f"{fold(reached, [label for label, o in named if o in outcomes])}.")
-    return said + [
+            sentences.append(f"{fold(reached, [label for label, o in named if o in outcomes])}.")
+    return sentences + [
         f"{measure.title} is estimated from samples (≈), not exact."
         for measure, spreads in (
             (target.measure, [outcome.held for outcome in study.outcomes]),
@@ -133,7 +133,9 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     ]
 
 
-def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], study: Study, *, alone: bool) -> str:
+def _lead(
+    winner: MethodAtLevel, others: Sequence[tuple[str, MethodAtLevel]], study: Study, *, alone: bool
+) -> str:
     if not others:
         return "It is the only method compared." if alone else "No other method reaches the level."
     if others[0][1].ranked is None or winner.ranked is None:
@@ -154,7 +156,7 @@ def _lead(winner: Outcome, others: Sequence[tuple[str, Outcome]], study: Study, 
     )
 
 
-def _certainty(first: Spread, second: Spread) -> str:
+def _certainty(first: ReplicateMean, second: ReplicateMean) -> str:
     if first.deviation or second.deviation:
         return ", and more than chance explains (Welch's test, 95 %)."
     return "."
@@ -168,11 +170,11 @@ def _percent(first: float, second: float) -> str:
     return f"{share:.0f} %" if share >= 1 else f"{share:.1g} %"
 
 
-def _left_behind(label: str, outcome: Outcome, study: Study, *, public: bool) -> str:
-    if outcome.apart and outcome.held and outcome.ranked:
+def _left_behind(label: str, outcome: MethodAtLevel, study: Study, *, public: bool) -> str:
+    if outcome.why_not_ranked and outcome.held and outcome.ranked:
         held, ranked = figure(outcome.held.mean), figure(outcome.ranked.mean)
         there = f"{study.target.measure.title} {held} and {study.ranked_by.title} {ranked}"
-        return f"{label} is not ranked with the others: {outcome.apart}, with {there} in fresh runs."
+        return f"{label} is not ranked with the others: {outcome.why_not_ranked}, with {there} in fresh runs."
     if not public:
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
     if study.demands:

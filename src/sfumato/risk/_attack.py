@@ -33,16 +33,16 @@ from sfumato.data.shares import wilson
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._spaces import why_generalised, why_incomparable
 
 #: People that must be on each side: of fewer no interval tells anything.
-FEWEST = 10
+MIN_PEOPLE_PER_SIDE = 10
 
 #: Of equal distances the one with less information loss counts; a difference of values always counts more.
 _LOSS = 1e-6
 
 #: Distances that differ by less are equal: sums of the same shares in another order.
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 
 #: A control that is found more often than this many standard deviations allow is of another population.
 _STRANGE = 3.29
@@ -52,7 +52,7 @@ Rated: TypeAlias = Callable[[float, float], float]
 
 
 @dataclass(frozen=True)
-class Trial:
+class AttackTrial:
     """One attack: right guesses and attempts on people in the release, and on strangers.
 
     ``corrects`` is what the strangers' share is multiplied by where they were fewer or more than the people.
@@ -119,7 +119,7 @@ class AttackMeasure(EstimatedMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where there is no control, or tables that cannot be compared value by value."""
-        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
+        reason = super().refuses(evidence) or why_incomparable(self.name, evidence, self.kinds)
         if reason is not None:
             return reason
         assert evidence.control is not None  # asked for before
@@ -132,24 +132,27 @@ class AttackMeasure(EstimatedMeasure):
             return (
                 f"the control of {self.name} must have its columns, of their kinds, got no {quoted(lacking)}"
             )
-        return inexact(self.name, names, evidence.original, evidence.control)
+        return why_generalised(self.name, names, evidence.original, evidence.control)
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say where there are too few to attack, or nothing is there to attack by."""
         tables = {"original": evidence.original, "release": evidence.protected, "control": evidence.control}
         sizes = {name: len(np.unique(persons_of(each))) for name, each in tables.items() if each is not None}
-        few = [f"{size} in the {name}" for name, size in sizes.items() if size < FEWEST]
+        few = [f"{size} in the {name}" for name, size in sizes.items() if size < MIN_PEOPLE_PER_SIDE]
         if few:
-            return f"{self.name} must have at least {FEWEST} people on each side, got: {', '.join(few)}"
+            return (
+                f"{self.name} must have at least {MIN_PEOPLE_PER_SIDE} people on each side, got: "
+                + ", ".join(few)
+            )
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
             return (
                 f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
             )
         return evidence.remember("control in original", lambda: _protected_control(evidence))
 
-    def estimated(
+    def score_of_trials(
         self,
-        trials: Mapping[str, Trial],
+        trials: Mapping[str, AttackTrial],
         *,
         rated: Rated = beyond_control,
         by_record: Floats | None = None,
@@ -172,10 +175,10 @@ class AttackMeasure(EstimatedMeasure):
         worst = max(found, key=lambda name: (found[name][0], trials[name].tries))
         low, high = (max(0.0, *(each[end] for each in found.values())) for end in (1, 2))
         value, trial = max(found[worst][0], 0.0), trials[worst]
-        said: dict[str, float | int | str] = {"attack": worst} if len(trials) > 1 else {}
-        said |= {"rate": trial.rate, "control": trial.other_rate, "baseline": trial.baseline}
-        said |= {"queries": trial.tries, "control_queries": trial.other_tries, **(details or {})}
-        said["not_seen"] = self.tells.not_seen
+        score_details: dict[str, float | int | str] = {"attack": worst} if len(trials) > 1 else {}
+        score_details |= {"rate": trial.rate, "control": trial.other_rate, "baseline": trial.baseline}
+        score_details |= {"queries": trial.tries, "control_queries": trial.other_tries, **(details or {})}
+        score_details["not_seen"] = self.tells.not_seen
         return Score(
             value=value,
             status=Status.APPROXIMATE,
@@ -183,7 +186,7 @@ class AttackMeasure(EstimatedMeasure):
             confidence=self.confidence,
             baseline=trial.baseline,
             by_record=by_record,
-            details=said,
+            details=score_details,
         )
 
 
@@ -203,7 +206,7 @@ def unlearnable(
 
 
 @dataclass(frozen=True)
-class Sides:
+class AttackSides:
     """The original above the control in one table, which of them are attacked, and the release by lot."""
 
     known: Table
@@ -213,19 +216,19 @@ class Sides:
     order: Ints  # of the released records
 
     @property
-    def attacked(self) -> Ints:
+    def targets(self) -> Ints:
         """All of them, the people first."""
         return np.concatenate((self.people, self.strangers))
 
-    def parted(self, hits: Floats) -> tuple[Floats, Floats]:
+    def split_hits(self, hits: Floats) -> tuple[Floats, Floats]:
         """What came of all attacks, for the records of the people and for those of the strangers."""
         return hits[: len(self.people)], hits[len(self.people) :]
 
     def best(self, hits: Floats) -> tuple[Floats, Floats]:
         """The same for each person once: who reaches one of a person's records reaches the person."""
-        mine, others = self.parted(hits)
+        of_people, others = self.split_hits(hits)
         return (
-            best_by_person(self.persons[self.people], mine),
+            best_by_person(self.persons[self.people], of_people),
             best_by_person(self.persons[self.strangers], others),
         )
 
@@ -234,7 +237,7 @@ class Sides:
         found = []
         for part in (np.arange(len(self.people)), np.arange(len(self.people), len(hits))):
             here = part[asked[part]]
-            _, places = np.unique(self.persons[self.attacked[here]], return_inverse=True)
+            _, places = np.unique(self.persons[self.targets[here]], return_inverse=True)
             found.append(np.bincount(places, hits[here]) / np.bincount(places))
         return found[0], found[1]
 
@@ -245,19 +248,19 @@ class Sides:
         return spread
 
 
-def sides_of(evidence: Evidence, names: tuple[str, ...], queries: int, run: Run) -> Sides:
+def sides_of(evidence: Evidence, names: tuple[str, ...], queries: int, run: Run) -> AttackSides:
     """Put the control below the original, and draw whom to attack."""
     assert evidence.control is not None  # `refuses` saw to it
     assert evidence.protected is not None
-    known, n = stacked(evidence.original, evidence.control, names), len(evidence.original)
-    mine, others = persons_of(evidence.original), persons_of(evidence.control)
+    known, n = stack_tables(evidence.original, evidence.control, names), len(evidence.original)
+    of_people, others = persons_of(evidence.original), persons_of(evidence.control)
     people, strangers = (
         drawn_persons(side, queries, run.rng(label))
-        for label, side in (("people", mine), ("strangers", others))
+        for label, side in (("people", of_people), ("strangers", others))
     )
-    persons = np.concatenate((mine, others + mine.max(initial=-1) + 1))
+    persons = np.concatenate((of_people, others + of_people.max(initial=-1) + 1))
     order = order_by_lot(known, evidence.protected, names, run.rng("order"))
-    return Sides(known, persons, people, n + strangers, order)
+    return AttackSides(known, persons, people, n + strangers, order)
 
 
 def drawn_persons(persons: Ints, queries: int, rng: np.random.Generator) -> Ints:
@@ -268,7 +271,7 @@ def drawn_persons(persons: Ints, queries: int, rng: np.random.Generator) -> Ints
     _, places, sizes = np.unique(persons, return_inverse=True, return_counts=True)
     order = rng.permutation(len(sizes))
     enough = int(np.searchsorted(np.cumsum(sizes[order]), queries, side="right"))
-    return np.flatnonzero(np.isin(places, order[: max(enough, FEWEST)]))
+    return np.flatnonzero(np.isin(places, order[: max(enough, MIN_PEOPLE_PER_SIDE)]))
 
 
 def _protected_control(evidence: Evidence) -> str | None:
@@ -277,16 +280,18 @@ def _protected_control(evidence: Evidence) -> str | None:
     original, control = evidence.original, evidence.control
     person = original.schema.only_role(Role.PERSON)
     if person is not None and person in control.schema:
-        mine, others = (set(codes[codes >= 0].tolist()) for codes in codes_of_both(original, control, person))
-        if both := len(mine & others):
+        of_people, others = (
+            set(codes[codes >= 0].tolist()) for codes in codes_of_both(original, control, person)
+        )
+        if both := len(of_people & others):
             return (
                 f"the control must be of people who were not protected, got: {both} of `{person}` who "
                 "are in the original (leave the column out of the control if its numbers mean others)"
             )
-    return _repeated(original, control)
+    return _why_not_control(original, control)
 
 
-def _repeated(original: Table, control: Table) -> str | None:
+def _why_not_control(original: Table, control: Table) -> str | None:
     """Why it is none, if its records stand in the original more often than twins do there."""
     names = tuple(
         column.name
@@ -294,7 +299,7 @@ def _repeated(original: Table, control: Table) -> str | None:
         if column.name in control.schema and column.kind in COMPARABLE and column.role not in STRUCTURAL_ROLES
         if not original.is_generalised(column.name) and not control.is_generalised(column.name)
     )
-    numbers, n = numbered(stacked(original, control, names)), len(original)
+    numbers, n = number_records(stack_tables(original, control, names)), len(original)
     counts = np.bincount(numbers[:n], minlength=int(numbers.max()) + 1)
     again, twins = int((counts[numbers[n:]] > 0).sum()), int((counts[numbers[:n]] > 1).sum())
     if wilson(again, len(control), _STRANGE)[0] <= wilson(twins, n, _STRANGE)[1]:
@@ -305,13 +310,13 @@ def _repeated(original: Table, control: Table) -> str | None:
     )
 
 
-def numbered(table: Table) -> Ints:
+def number_records(table: Table) -> Ints:
     """Number the distinct records of a table; what is missing is a value of its own."""
     codes = np.column_stack([table.codes(name).codes for name in table.names])
     return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def stacked(first: Table, second: Table, names: tuple[str, ...]) -> Table:
+def stack_tables(first: Table, second: Table, names: tuple[str, ...]) -> Table:
     """One table below another, by the first one's schema."""
     columns = []
     for name in names:
@@ -324,7 +329,7 @@ def stacked(first: Table, second: Table, names: tuple[str, ...]) -> Table:
 
 
 @dataclass(frozen=True)
-class Arena:
+class AttackSpace:
     """Some columns of the known records as points and of the released ones as boxes, in an order by lot."""
 
     points: Floats
@@ -344,20 +349,20 @@ class Arena:
 
         ``is_right`` is asked of pairs, of a known and a released record.
         """
-        radii = self.nearest(rows, run=run, task=task)[1][:, 0] * (1 + _ROUNDING) + _ROUNDING
+        radii = self.nearest(rows, run=run, task=task)[1][:, 0] * (1 + _FLOAT_TOLERANCE) + _FLOAT_TOLERANCE
         right, tied = np.zeros(len(rows)), np.zeros(len(rows))
         pairs = kernels.box_neighbours.within(self.points[rows], self.boxes, radii, tick=run.ticker(task))
         for places, boxes in pairs:
-            told = is_right(rows[places], self.order[boxes])
-            right += np.bincount(places, told, minlength=len(rows))
+            are_right = is_right(rows[places], self.order[boxes])
+            right += np.bincount(places, are_right, minlength=len(rows))
             tied += np.bincount(places, minlength=len(rows))
         return right / np.maximum(tied, 1)
 
     def search(self, rows: Ints, distances: Floats, owners: Ints) -> Any:
         """A search for all that are as near as these distances, however much information they lost."""
-        reach = distances * (1 + _ROUNDING) + self.boxes.extras.max(initial=0.0) + _ROUNDING
+        reach = distances * (1 + _FLOAT_TOLERANCE) + self.boxes.extras.max(initial=0.0) + _FLOAT_TOLERANCE
         box_neighbours = kernels.box_neighbours
-        return box_neighbours.Search(self.points[rows], self.boxes, reach, owners[self.order])
+        return box_neighbours.BoxSearch(self.points[rows], self.boxes, reach, owners[self.order])
 
 
 def order_by_lot(known: Table, released: Table, names: tuple[str, ...], rng: np.random.Generator) -> Ints:
@@ -371,7 +376,7 @@ def _is_step(known: Table, name: str) -> bool:
     return known.schema[name].kind is Kind.NOMINAL
 
 
-def arena_of(known: Table, released: Table, names: tuple[str, ...], order: Ints) -> Arena:
+def arena_of(known: Table, released: Table, names: tuple[str, ...], order: Ints) -> AttackSpace:
     """Put known records and released ones into the space of some columns.
 
     Numbers count by the share of the range that lies between them, categories by being unequal. What a
@@ -382,26 +387,26 @@ def arena_of(known: Table, released: Table, names: tuple[str, ...], order: Ints)
     axes = [_axis(known, released, name) for name in names]
     lows, highs = (np.column_stack([axis[side] for axis in axes]) for side in (1, 2))
     losses = np.mean([axis[3] for axis in axes], axis=0)
-    boxes = kernels.box_neighbours.Boxes(
+    boxes = kernels.box_neighbours.ReleasedBoxes(
         lows[order], highs[order], np.array([axis[4] for axis in axes]), np.array([axis[5] for axis in axes]),
         _LOSS * losses[order],
     )  # fmt: skip
-    return Arena(np.column_stack([axis[0] for axis in axes]), boxes, order)
+    return AttackSpace(np.column_stack([axis[0] for axis in axes]), boxes, order)
 
 
 def _axis(known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats, Floats, bool, float]:
     """Points, both ends of boxes, their information loss, whether it is a step, the blind distance."""
     is_step = _is_step(known, name)
     values, cover = cover_of(known, released, name, nested=is_step)
-    any_value = suppressed(values, cover)
-    losses = np.where(any_value, 1.0, 0.0 if cover.exact else cover.spread())
+    any_value = is_suppressed(values, cover)
+    losses = np.where(any_value, 1.0, 0.0 if cover.exact else cover.share_of_domain())
     if not is_step:
         values, cover = _in_range(values, cover)
     lows, highs = np.where(any_value, -np.inf, cover.lows), np.where(any_value, np.inf, cover.highs)
     return values, lows, highs, losses, is_step, _blind(values, is_step=is_step)
 
 
-def suppressed(known: Floats, cover: Cover) -> Flags:
+def is_suppressed(known: Floats, cover: Cover) -> Flags:
     """Which released cells are missing and may stand for any value.
 
     Beside generalised values they all may, and so where a release lacks more values than people do: then they
@@ -424,7 +429,7 @@ def _in_range(values: Floats, cover: Cover) -> tuple[Floats, Cover]:
     def place(numbers: Floats) -> Floats:
         return (numbers / 2 - low) / (width or 0.5)
 
-    return place(values), cover.mapped(place)
+    return place(values), cover.map_values(place)
 
 
 def _blind(values: Floats, *, is_step: bool) -> float:

@@ -22,7 +22,7 @@ from sfumato.data.generalised.cover import Cover, Runs, cover_of, extent
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import Metric, Placing, Scale
+from sfumato.risk._spaces import CoordinateScale, Metric, Scale
 
 Tick = Callable[[int, int], None]
 
@@ -36,7 +36,7 @@ _PLACES = 1024
 
 
 @dataclass(frozen=True)
-class Nearness:
+class BoxDistances:
     """The intruder's records as points, and the classes of the released ones in the order of their loss."""
 
     points: Any  # kernels.box_distances.Points
@@ -45,22 +45,24 @@ class Nearness:
 
     def links(self, persons: Ints, owners: Ints, *, tick: Tick | None = None) -> Any:
         """Rivals of each of the intruder's records, as ``kernels.linking.Rivals``."""
-        own = kernels.box_distances.Own(*_own(self.classes, persons, owners))
-        found = kernels.box_distances.rivals(self.points, own, self.shown, tick)
-        return kernels.linking.Rivals(*found)
+        own = kernels.box_distances.OwnBoxes(*_own(self.classes, persons, owners))
+        found = kernels.box_distances.closer_counts(self.points, own, self.shown, tick)
+        return kernels.linking.CloserCounts(*found)
 
-    def alone(self, persons: Ints, owners: Ints, *, tick: Tick | None = None) -> Flags:
+    def is_covered_by_own_only(self, persons: Ints, owners: Ints, *, tick: Tick | None = None) -> Flags:
         """Whether each of the intruder's records is covered by its own, and by those of nobody else."""
-        own = kernels.box_distances.Own(*_own(self.classes, persons, owners))
+        own = kernels.box_distances.OwnBoxes(*_own(self.classes, persons, owners))
         alike = self.shown._replace(losses=np.zeros_like(self.shown.losses))
-        distances, its, all_, _ = kernels.box_distances.rivals(self.points, own, alike, tick, reach=0.0)
+        distances, its, all_, _ = kernels.box_distances.closer_counts(
+            self.points, own, alike, tick, reach=0.0
+        )
         found: Flags = (distances == 0.0) & (its == all_)
         return found
 
-    def of_points(self, rows: Ints) -> Nearness:
+    def of_points(self, rows: Ints) -> BoxDistances:
         """The same boxes, and only some of the intruder's records."""
-        some = kernels.box_distances.Points(*(each[rows] for each in self.points))
-        return Nearness(some, self.shown, self.classes)
+        some = kernels.box_distances.QueryPoints(*(each[rows] for each in self.points))
+        return BoxDistances(some, self.shown, self.classes)
 
     def pairs(
         self, pricing: Any, limits: Ints, prices: Ints, *, most: int, tick: Tick | None = None
@@ -81,12 +83,12 @@ class Nearness:
         """Number the distinct ones of the intruder's records, and name one record of each."""
         numbers, codes, places = self.points
         numbers = np.nan_to_num(numbers, nan=np.inf) + 0.0
-        groups, samples, _ = _numbered([*numbers.T, *codes.T, *places.T], len(numbers))
+        groups, samples, _ = _number_records([*numbers.T, *codes.T, *places.T], len(numbers))
         return groups, samples
 
 
 @dataclass(frozen=True)
-class _Column:
+class _BoxColumn:
     """One column: where the intruder's values lie, and what each distinct released cell stands for."""
 
     values: Floats  # [n] NaN: missing
@@ -112,7 +114,7 @@ class _Column:
         places[np.isnan(self.values)] = len(edges)
         return places
 
-    def marked(self, edges: Floats, each: int, samples: Ints) -> tuple[Ints, Ints, Ints]:
+    def mark_boxes(self, edges: Floats, each: int, samples: Ints) -> tuple[Ints, Ints, Ints]:
         """Where boxes are: box, first and last place.
 
         Of many numbers several share a place, and then boxes are wherever they may be.
@@ -139,7 +141,7 @@ class _Column:
 
 def nearness_of(
     evidence: Evidence, names: tuple[str, ...], rows: Ints, *, metric: Metric, scale: Scale
-) -> Nearness:
+) -> BoxDistances:
     """Put the intruder's records ``rows`` beside the classes of the released ones.
 
     Of released records that are written alike one is read: those of large files are many times as many.
@@ -164,24 +166,24 @@ def nearness_of(
     near, far, labels, codes = _tables(sets, len(rows), m)
     lows, highs = (_side_by_side([getattr(c, side) for c in ranges], m) for side in ("lows", "highs"))
     numbers = _side_by_side([column.values for column in ranges], len(rows))
-    said = [losses, *lows.T, *highs.T, *labels.T, *(column.labels for column in members)]
-    classes, samples, _ = _numbered(said, m)
+    sort_keys = [losses, *lows.T, *highs.T, *labels.T, *(column.labels for column in members)]
+    classes, samples, _ = _number_records(sort_keys, m)
     sizes = np.bincount(classes, weights=written.members, minlength=len(samples)).astype(np.int64)
     steps = [column for column in ranges if column.is_step]
     measured = [*sets, *(column for column in ranges if not column.is_step)]
-    places, bits = _marked([*members, *steps, *measured], len(rows), samples)
+    places, bits = _mark_boxes([*members, *steps, *measured], len(rows), samples)
     ends = np.array([column.ends for column in ranges]).reshape(-1, 2).T
-    shown = kernels.box_distances.Shown(
+    shown = kernels.box_distances.ReleasedCombinations(
         lows[samples], highs[samples], np.ascontiguousarray(ends),
         np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far, bits,
         _side_by_side([column.exact(samples) for column in members], len(samples)).astype(np.uint8),
         len(members) + len(steps), losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
     )  # fmt: skip
-    points = kernels.box_distances.Points(numbers, codes, places)
-    return Nearness(points, shown, classes[written.of_record])
+    points = kernels.box_distances.QueryPoints(numbers, codes, places)
+    return BoxDistances(points, shown, classes[written.of_record])
 
 
-def _marked(columns: list[_Column], n: int, samples: Ints) -> tuple[Ints, Any]:
+def _mark_boxes(columns: list[_BoxColumn], n: int, samples: Ints) -> tuple[Ints, Any]:
     """The rows of bits in which each of the intruder's records is in each column, and these bits."""
     edges = [column.edges() for column in columns]
     starts = np.cumsum([0, *(len(each) + 1 for each, _ in edges)])
@@ -189,28 +191,30 @@ def _marked(columns: list[_Column], n: int, samples: Ints) -> tuple[Ints, Any]:
     bits = kernels.box_distances.no_bits(int(starts[-1]), len(samples))
     for i, column in enumerate(columns):
         places[:, i] = column.places(edges[i][0]) + starts[i]
-        boxes, firsts, lasts = column.marked(*edges[i], samples)
+        boxes, firsts, lasts = column.mark_boxes(*edges[i], samples)
         kernels.box_distances.mark(bits, boxes, firsts + starts[i], lasts + starts[i])
     return places, bits
 
 
-def _column(known: Table, released: Table, name: str, rows: Ints, scale: Scale, *, is_code: bool) -> _Column:
+def _column(
+    known: Table, released: Table, name: str, rows: Ints, scale: Scale, *, is_code: bool
+) -> _BoxColumn:
     is_step = is_code or known.schema[name].kind is Kind.NOMINAL
     values, cover = cover_of(known, released, name, nested=is_step)
-    widths = np.where(cover.missing, 1.0, cover.spread())
+    widths = np.where(cover.missing, 1.0, cover.share_of_domain())
     runs = cover.boxes()
     if not is_step:
-        placing = Placing.of(values, _finite(cover.lows, cover.highs), scale)
+        placing = CoordinateScale.of(values, _finite(cover.lows, cover.highs), scale)
         values = np.where(np.isnan(values), np.nan, placing(values))
-        cover = _placed(cover, placing)
+        cover = _scale_cover(cover, placing)
         if (runs.counts != 1).any() and runs.ends.shape[1] * len(np.unique(values)) <= _MOST_IN_TABLE:
             return _of_distances(values, rows, cover, widths)
     silent = cover.missing
     lows, highs = np.where(silent, -np.inf, cover.lows), np.where(silent, np.inf, cover.highs)
     if is_step and (runs.counts != 1).any():
         labels = np.unique(runs.starts, return_inverse=True)[1].reshape(-1)
-        return _Column(values[rows], lows, highs, True, widths, (0.0, 0.0), labels, runs)
-    return _Column(values[rows], lows, highs, is_step, widths, extent(values, lows, highs))
+        return _BoxColumn(values[rows], lows, highs, True, widths, (0.0, 0.0), labels, runs)
+    return _BoxColumn(values[rows], lows, highs, is_step, widths, extent(values, lows, highs))
 
 
 def _finite(*sides: Floats) -> Floats:
@@ -218,18 +222,18 @@ def _finite(*sides: Floats) -> Floats:
     return both[np.isfinite(both)]
 
 
-def _placed(cover: Cover, placing: Placing) -> Cover:
+def _scale_cover(cover: Cover, placing: CoordinateScale) -> Cover:
     """Put what cells stand for where the intruder's values are; open ends stay open."""
-    return cover.mapped(lambda ends: np.where(np.isfinite(ends), placing(ends), ends))
+    return cover.map_values(lambda ends: np.where(np.isfinite(ends), placing(ends), ends))
 
 
-def _of_distances(values: Floats, rows: Ints, cover: Cover, widths: Floats) -> _Column:
+def _of_distances(values: Floats, rows: Ints, cover: Cover, widths: Floats) -> _BoxColumn:
     """A column of sets of numbers: how far each of the intruder's values is from each label."""
     assert cover.sets is not None  # ranges have one run
     assert cover.codes is not None
     distinct = np.unique(values[~np.isnan(values)])
-    mine = values[rows]
-    codes = np.where(np.isnan(mine), np.nan, np.searchsorted(distinct, mine))
+    known = values[rows]
+    codes = np.where(np.isnan(known), np.nan, np.searchsorted(distinct, known))
     n_labels = len(cover.sets.sizes)
     near, far = np.ones((n_labels + 1, len(distinct) + 1)), np.ones((n_labels + 1, len(distinct) + 1))
     for label in range(n_labels):
@@ -242,10 +246,10 @@ def _of_distances(values: Floats, rows: Ints, cover: Cover, widths: Floats) -> _
     # The last label may be any value: that of cells that say nothing.
     low, high = extent(distinct, cover.sets.values)
     near[-1], far[-1, :-1] = 0.0, np.maximum(distinct - low, high - distinct)
-    labels = np.where(cover.silent, n_labels, cover.codes)
-    lows = np.where(cover.silent, -np.inf, np.searchsorted(distinct, cover.lows, side="left"))
-    highs = np.where(cover.silent, np.inf, np.searchsorted(distinct, cover.highs, side="right") - 1)
-    return _Column(codes, lows, highs, False, widths, (low, high), labels, near=near, far=far)
+    labels = np.where(cover.uninformative, n_labels, cover.codes)
+    lows = np.where(cover.uninformative, -np.inf, np.searchsorted(distinct, cover.lows, side="left"))
+    highs = np.where(cover.uninformative, np.inf, np.searchsorted(distinct, cover.highs, side="right") - 1)
+    return _BoxColumn(codes, lows, highs, False, widths, (low, high), labels, near=near, far=far)
 
 
 def _side_by_side(columns: list[Floats], n: int) -> Floats:
@@ -255,7 +259,7 @@ def _side_by_side(columns: list[Floats], n: int) -> Floats:
     return matrix
 
 
-def _tables(columns: list[_Column], n: int, m: int) -> tuple[Floats, Floats, Ints, Ints]:
+def _tables(columns: list[_BoxColumn], n: int, m: int) -> tuple[Floats, Floats, Ints, Ints]:
     """The distances of all sets of numbers in one table each; labels of released records; codes of mine.
 
     The last code of the tables is that of a missing value.
@@ -276,7 +280,7 @@ def _tables(columns: list[_Column], n: int, m: int) -> tuple[Floats, Floats, Int
     return np.concatenate(near), np.concatenate(far), labels, codes
 
 
-def _numbered(parts: list[Any], n: int) -> tuple[Ints, Ints, Ints]:
+def _number_records(parts: list[Any], n: int) -> tuple[Ints, Ints, Ints]:
     """Number distinct records in the order of their parts, first part first; one record and size of each."""
     if not parts or not n:
         return np.zeros(n, dtype=np.int64), np.arange(min(n, 1)), np.array([n] if n else [], dtype=np.int64)

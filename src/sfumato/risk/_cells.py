@@ -23,7 +23,7 @@ ChanceOf = Literal["unique", "match"]
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ContingencyCells:
     """The cells that are filled: their place in the cross of the keys, and how many people are in each."""
 
     codes: Ints  # [cells, keys] from 0 without gaps
@@ -32,7 +32,7 @@ class Cells:
     of_class: Ints  # [classes] the cell of each
 
     @classmethod
-    def of(cls, classes: Classes) -> Cells:
+    def of(cls, classes: Classes) -> ContingencyCells:
         """Number the values of each key in their order, missing ones first."""
         columns = [
             np.unique(_ranks(classes, name, codes), return_inverse=True)
@@ -103,9 +103,9 @@ class CellMeasure(SampledMeasure):
         },
     )
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that joined records are in no one cell."""
-        reason = super().undefined(evidence)
+        reason = super().why_not_estimable(evidence)
         if reason is None and self.classes(evidence).joined is not None:
             return f"records are joined, and {self.name} must find each person in one cell of the keys"
         return reason

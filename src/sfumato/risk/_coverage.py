@@ -16,11 +16,11 @@ from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints
 
 #: Boxes that arbitrary sets of values may be cut into, for each released record on average.
-MANY = 64
+MAX_BOXES_PER_RECORD = 64
 
 
 @dataclass(frozen=True)
-class Covering:
+class CoverageProblem:
     """The intruder's records as points, and the released ones as boxes around some of them.
 
     Box ``i`` is of the released record ``records[i]`` and covers point ``j`` if
@@ -38,7 +38,7 @@ class TooManyBoxes(DataError):  # noqa: N818  — callers that can do without bo
     """Sets of values that are no ranges would make too many boxes."""
 
 
-def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> Covering:
+def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> CoverageProblem:
     """Put the intruder's records ``rows`` and the boxes of the released ones into one space."""
     assert evidence.protected is not None  # measures see to it
     released = evidence.protected
@@ -48,13 +48,13 @@ def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> Cover
         values, cover = cover_of(evidence.known_table, released, name, nested=True)
         points[:, i], of_cells = values[rows], cover.boxes()
         # Each box so far is repeated for each run of the column's value.
-        if of_cells.counts[records].sum() > MANY * max(len(released), 1):
+        if of_cells.counts[records].sum() > MAX_BOXES_PER_RECORD * max(len(released), 1):
             raise TooManyBoxes(
-                f"`{name}` must not make the released records fall apart into more than {MANY} boxes each, "
+                f"`{name}` must not cut released records into more than {MAX_BOXES_PER_RECORD} boxes each, "
                 "got: sets of values that are no ranges",
                 hint="leave the column out of the scenario, or generalise it along a hierarchy",
             )
         chosen, runs = of_cells.laid_out(records)
         sides = np.concatenate((sides[:, chosen], of_cells.ends[:, runs, None]), axis=2)
         records = records[chosen]
-    return Covering(points, sides[0], sides[1], records)
+    return CoverageProblem(points, sides[0], sides[1], records)

@@ -18,7 +18,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Ints
-from sfumato.risk._box_distances import UNITS, Nearness
+from sfumato.risk._box_distances import UNITS, BoxDistances
 
 MOST_COMPARED = 20_000_000_000  # pairs of points and classes that are looked at
 MOST_LOOKED_AT = 5 * MOST_COMPARED  # in all rounds together
@@ -28,10 +28,10 @@ _LISTED = 5_000  # pairs that are listed at a time if there are that many
 
 
 @dataclass(frozen=True)
-class Boxes:
+class CandidatePairs:
     """Distinct points and distinct released records, what they cost as pairs, and which pairs are listed."""
 
-    near: Nearness  # of one record of each group
+    near: BoxDistances  # of one record of each group
     points: Ints  # [n] the group of each of the intruder's records
     classes: Ints  # [m] the class of each released record
     pricing: Any  # kernels.box_distances.Pricing: only those that cover, or all
@@ -49,7 +49,7 @@ class Boxes:
         """Whether only records that cover can be linked."""
         return bool(self.pricing.reach == 0)
 
-    def with_pairs(self, covered: Ints, covering: Ints, costs: Ints) -> Boxes:
+    def with_pairs(self, covered: Ints, covering: Ints, costs: Ints) -> CandidatePairs:
         """List more pairs."""
         return replace(
             self,
@@ -58,7 +58,7 @@ class Boxes:
             costs=np.concatenate((self.costs, costs)),
         )
 
-    def with_distances(self) -> Boxes:
+    def with_distances(self) -> CandidatePairs:
         """The same records, of which all pairs are possible, and none is listed."""
         shown = self.near.shown
         widths = np.append(np.where(shown.steps, 1.0, np.ptp(shown.ends, axis=0)), np.ones(1))
@@ -70,25 +70,25 @@ class Boxes:
         return replace(self, pricing=pricing, covered=nothing, covering=nothing, costs=nothing)
 
 
-def boxes_of(nearness: Nearness, released: Ints) -> Boxes | None:
+def boxes_of(nearness: BoxDistances, released: Ints) -> CandidatePairs | None:
     """Group records and the ``released`` ones; None if they are too many."""
     points, samples = nearness.distinct_points()
     if len(samples) * len(nearness.shown.losses) > MOST_COMPARED:
         return None
     pricing, nothing = kernels.box_distances.Pricing(UNITS, 0.0), np.empty(0, dtype=np.int64)
     near, classes = nearness.of_points(samples), nearness.classes[released]
-    return Boxes(near, points, classes, pricing, nothing, nothing, nothing)
+    return CandidatePairs(near, points, classes, pricing, nothing, nothing, nothing)
 
 
 @dataclass(frozen=True)
-class Linked:
+class CertifiedLinkage:
     """A linkage of records and the prices that prove it, one for each record."""
 
     partners: Ints
     row_prices: Ints
     column_prices: Ints
 
-    def limits(self, boxes: Boxes) -> tuple[Ints, Ints]:
+    def limits(self, boxes: CandidatePairs) -> tuple[Ints, Ints]:
         """The highest price of each group of points, and of each class."""
         highest = np.full(int(boxes.points.max(initial=-1)) + 1, -(2**61))
         highest_of_class = np.full(len(boxes.near.shown.losses), -(2**61))
@@ -97,7 +97,9 @@ class Linked:
         return highest, highest_of_class
 
 
-def linked_boxes(boxes: Boxes, right: tuple[Ints, Ints], run: Run) -> tuple[Boxes, Linked] | None:
+def linked_boxes(
+    boxes: CandidatePairs, right: tuple[Ints, Ints], run: Run
+) -> tuple[CandidatePairs, CertifiedLinkage] | None:
     """Link to boxes that cover if all can be, else to the nearest; None if pairs are too many to be listed.
 
     Of all pairs those are listed that are needed: at first the ``right`` ones, so that everybody can be
@@ -120,7 +122,7 @@ def linked_boxes(boxes: Boxes, right: tuple[Ints, Ints], run: Run) -> tuple[Boxe
     while looked <= MOST_LOOKED_AT:
         few = boxes.near.of_points(rows)
         places, its, costs = kernels.box_distances.best(
-            few.points, few.shown, boxes.pricing, limits[rows], prices, _listed_at_once(len(rows)),
+            few.points, few.shown, boxes.pricing, limits[rows], prices, _boxes_per_point(len(rows)),
             run.ticker("nearest released records"),
         )  # fmt: skip
         looked += len(rows) * n_classes
@@ -138,12 +140,12 @@ def linked_boxes(boxes: Boxes, right: tuple[Ints, Ints], run: Run) -> tuple[Boxe
     return None
 
 
-def _listed_at_once(n_points: int) -> int:
+def _boxes_per_point(n_points: int) -> int:
     """How many boxes are listed for each of so many points: of the last few more of them."""
     return min(max(_NEAREST, _LISTED // max(n_points, 1)), _MOST_NEAREST)
 
 
-def _with_own(boxes: Boxes, right: tuple[Ints, Ints]) -> tuple[Boxes, Ints]:
+def _with_own(boxes: CandidatePairs, right: tuple[Ints, Ints]) -> tuple[CandidatePairs, Ints]:
     """List the pairs of records and their own, and say what the dearest of each point costs."""
     n_classes = len(boxes.near.shown.losses)
     names = np.unique(boxes.points[right[0]] * n_classes + boxes.classes[right[1]])
@@ -155,7 +157,7 @@ def _with_own(boxes: Boxes, right: tuple[Ints, Ints]) -> tuple[Boxes, Ints]:
     return boxes.with_pairs(rows, its, costs), limits
 
 
-def link_boxes(boxes: Boxes, rng: np.random.Generator, run: Run) -> Linked:
+def link_boxes(boxes: CandidatePairs, rng: np.random.Generator, run: Run) -> CertifiedLinkage:
     """Link as many as can be at the least total cost of the pairs listed; of several linkages, by chance."""
     supplies = np.bincount(boxes.points)
     rooms = np.bincount(boxes.classes, minlength=len(boxes.near.shown.losses))
@@ -174,7 +176,7 @@ def link_boxes(boxes: Boxes, rng: np.random.Generator, run: Run) -> Linked:
     partners = np.full(len(boxes.points), -1, dtype=np.int64)
     linked = _members(row_names[np.repeat(found.rows, found.units)], boxes.points)
     partners[linked] = _members(column_names[np.repeat(found.columns, found.units)], boxes.classes)
-    return Linked(
+    return CertifiedLinkage(
         partners,
         found.row_prices[row_places[boxes.points]],
         found.column_prices[column_places[boxes.classes]],
@@ -191,7 +193,7 @@ def _members(units: Ints, groups: Ints) -> Ints:
     return members
 
 
-def tight_pairs(boxes: Boxes, linked: Linked, run: Run) -> tuple[Ints, Ints] | None:
+def tight_pairs(boxes: CandidatePairs, linked: CertifiedLinkage, run: Run) -> tuple[Ints, Ints] | None:
     r"""List the pairs that a linkage of least cost may have; None if prices do not prove one, from all pairs.
 
     With the penalty :math:`P` of a record that is not linked: :math:`u_i \le P`, :math:`v_j \le 0`, and
@@ -225,16 +227,18 @@ def tight_pairs(boxes: Boxes, linked: Linked, run: Run) -> tuple[Ints, Ints] | N
     return (found[0], found[1]) if is_tight else None
 
 
-def _doubt(boxes: Boxes) -> int:
+def _doubt(boxes: CandidatePairs) -> int:
     """By how much the rounded costs of two linkages may differ that cost the same."""
     return 2 * min(len(boxes.points), len(boxes.classes))
 
 
-def ties_of_boxes(boxes: Boxes, linked: Linked, pairs: tuple[Ints, Ints], right: tuple[Ints, Ints]) -> Any:
+def ties_of_boxes(
+    boxes: CandidatePairs, linked: CertifiedLinkage, pairs: tuple[Ints, Ints], right: tuple[Ints, Ints]
+) -> Any:
     """Count the true links of all linkages of least cost, which have such pairs only."""
     n_linked, n, m = int((linked.partners >= 0).sum()), len(boxes.points), len(boxes.classes)
     doubt = _doubt(boxes)
-    tight = kernels.assignment.Tight(
+    tight = kernels.assignment.TightPairs(
         boxes.points,
         boxes.classes,
         *pairs,

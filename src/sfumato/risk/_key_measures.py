@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import classes_of, joining, seen_table, untraced
+from sfumato.core.intruder_view import classes_of, joining, seen_table, why_persons_unknown
 from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
@@ -39,13 +39,13 @@ class KeyMeasure(Measure):
 
     missing: Missing = param("category", "What a missing key counts for.", choices=MISSING_POLICIES)
 
-    def wanted(self, evidence: Evidence) -> tuple[str, ...]:
+    def key_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike, whatever their kind."""
         return evidence.known_columns
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """Those of the columns wanted that are of a kind to be compared."""
-        return evidence.of_kinds(self.wanted(evidence), self.kinds)
+        return evidence.of_kinds(self.key_columns(evidence), self.kinds)
 
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike."""
@@ -57,7 +57,7 @@ class KeyMeasure(Measure):
         if reason is not None:
             return reason
         usable = self.columns(evidence)
-        others = [name for name in self.wanted(evidence) if name not in usable]
+        others = [name for name in self.key_columns(evidence) if name not in usable]
         if others:
             kinds = " or ".join(sorted(self.kinds))
             listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in others)
@@ -66,9 +66,9 @@ class KeyMeasure(Measure):
             return f"{self.name} must find a key beside the sensitive columns, got: none"
         return None
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that there is nobody to look at, or that nobody knows whose the records are."""
-        return untraced(evidence) if len(seen_table(evidence)) else EMPTY
+        return why_persons_unknown(evidence) if len(seen_table(evidence)) else EMPTY
 
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
@@ -259,7 +259,7 @@ def yes_or_no(*, holds: bool) -> str:
     return "yes" if holds else "no"
 
 
-def records_where(classes: Classes, chosen: Flags) -> int:
+def count_records(classes: Classes, chosen: Flags) -> int:
     """The number of records whose class is chosen."""
     return int(classes.members[chosen].sum())
 

@@ -17,17 +17,17 @@ import numpy as np
 
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._cells import Cells, sums
+from sfumato.risk._cells import ContingencyCells, sums
 
 #: Beyond this a normal variable is not seen; and correlations stay within that.
-_END, _MOST = 9.0, 0.99
+_END, _MAX_CORRELATION = 9.0, 0.99
 #: So many pieces at most each of two keys is coarsened to before their correlation is fitted, so that their
 #: table has so many people for each pair of pieces: what few people happen to have together tells too much.
 _PIECES, _PER_PAIR = 16, 5
 #: Nodes of the integral over the correlation, and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 #: Points of the integral over a box, at most and at least, and box-points that are affordable.
-_POINTS, _FEWEST, _AFFORDABLE = 256, 64, 10_000_000
+_POINTS, _MIN_POINTS, _AFFORDABLE = 256, 64, 10_000_000
 #: Points by keys and boxes that are looked at in one go.
 _AT_ONCE = 1_000_000
 #: The least eigenvalue of the correlations.
@@ -46,7 +46,7 @@ class LatentNormal:
     correlations: Floats  # [keys, keys]
 
     @classmethod
-    def fit(cls, cells: Cells, run: Run) -> LatentNormal:
+    def fit(cls, cells: ContingencyCells, run: Run) -> LatentNormal:
         """Cut each key by its margin, then correlate each pair by what it tells."""
         edges = tuple(_edges(cells.margin(key)) for key in range(len(cells.sizes)))
         correlations = np.eye(len(edges))
@@ -56,7 +56,7 @@ class LatentNormal:
             correlations[first, second] = correlations[second, first] = found
         return cls(edges, _nearest(correlations))
 
-    def drawn(self) -> Ints:
+    def lattice_sample(self) -> Ints:
         """The values of people of the model, on a fixed lattice."""
         from scipy.special import ndtri  # slow to import
 
@@ -91,7 +91,7 @@ def _edges(margin: Floats) -> Floats:
 # The order of values without one -------------------------------------------------------------------------
 
 
-def ordered(cells: Cells, unordered: Sequence[bool]) -> Cells:
+def order_unordered_keys(cells: ContingencyCells, unordered: Sequence[bool]) -> ContingencyCells:
     """The same cells, the values of unordered keys in the order in which the keys go together most.
 
     It is that of the scores which make the correlations of all pairs largest together, as in a correspondence
@@ -111,7 +111,7 @@ def ordered(cells: Cells, unordered: Sequence[bool]) -> Cells:
     return replace(cells, codes=codes)
 
 
-def _scores(cells: Cells, pieces: list[Ints], starts: Ints) -> Floats:
+def _scores(cells: ContingencyCells, pieces: list[Ints], starts: Ints) -> Floats:
     """A score for each piece of each key, rounded so that equal ones stay so in any order of records."""
     together = np.zeros((starts[-1], starts[-1]))
     roots = np.concatenate([
@@ -146,7 +146,7 @@ def _facing(scores: Floats, starts: Ints, free: Sequence[bool]) -> Floats:
 # Two keys ------------------------------------------------------------------------------------------------
 
 
-def _pair(cells: Cells, first: int, second: int) -> Floats:
+def _pair(cells: ContingencyCells, first: int, second: int) -> Floats:
     """How often the values of two keys occur together, neighbours put together into a few pieces each."""
     one, other, counts = cells.pair(first, second)
     places = [_pieces(cells.margin(key)) for key in (first, second)]
@@ -171,16 +171,20 @@ def _correlation(table: Floats) -> float:
 
     n, rows, columns = float(table.sum()), table.sum(axis=1), table.sum(axis=0)
     bias = (np.count_nonzero(table) - len(rows) - len(columns) + 1) / (2 * n)  # Miller and Madow
-    told = _information(table / n) - bias
-    if told <= 0:
+    information = _information(table / n) - bias
+    if information <= 0:
         return 0.0
     one, other = _edges(rows), _edges(columns)
     sign = math.copysign(1.0, float(_middles(one) @ (table - np.outer(rows, columns) / n) @ _middles(other)))
 
     def missing(size: float) -> float:
-        return _information(rectangles(one, other, sign * size)) - told
+        return _information(rectangles(one, other, sign * size)) - information
 
-    return sign * (_MOST if missing(_MOST) <= 0 else float(brentq(missing, 0.0, _MOST, xtol=1e-6)))
+    return sign * (
+        _MAX_CORRELATION
+        if missing(_MAX_CORRELATION) <= 0
+        else float(brentq(missing, 0.0, _MAX_CORRELATION, xtol=1e-6))
+    )
 
 
 def _information(shares: Floats) -> float:
@@ -232,7 +236,7 @@ def _nearest(correlations: Floats) -> Floats:
 
 
 def _n_points(n_edges: int) -> int:
-    return int(np.clip(_AFFORDABLE // max(n_edges, 1), _FEWEST, _POINTS))
+    return int(np.clip(_AFFORDABLE // max(n_edges, 1), _MIN_POINTS, _POINTS))
 
 
 def _lattice(n_points: int, dimensions: int) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._cells import Cells
+from sfumato.risk._cells import ContingencyCells
 
 #: Up to so many cells the cross is built; beyond, sums over it are drawn.
 MAX_CELLS = 2_000_000
@@ -25,7 +25,7 @@ _DRAWS = 200_000
 #: How strongly a pair of keys may be smoothed, in people; and the least chance that is told.
 _STRENGTHS, _TINY = np.exp(np.linspace(-4.0, 14.0, 73)), 1e-300
 #: Rounds of proportional fitting, and how far a margin may be off, in people.
-_ROUNDS, _NEAR = 200, 1e-3
+_ROUNDS, _MAX_MARGIN_GAP = 200, 1e-3
 
 Function = Callable[[Floats], Floats]
 #: The risk of a sample unique by the mean of how many others there are in its cell, and its two derivatives.
@@ -33,7 +33,7 @@ Risk = Callable[[Floats], tuple[Floats, Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
-class Means:
+class CellMeans:
     """The fitted means of the cells that are filled, and of cells that stand for all, with their weights.
 
     ``others`` are those of the filled cells as they are told without one person there, if they can be: who is
@@ -51,14 +51,14 @@ class Means:
         return float(self.weights @ function(self.all))
 
     @property
-    def seen(self) -> Floats:
+    def filled_means(self) -> Floats:
         """The means of filled cells by which a risk is told."""
         return self.filled if self.others is None else self.others
 
 
-def _built(cells: Cells, table: Floats, others: Floats | None = None) -> Means:
+def _make_cell_means(cells: ContingencyCells, table: Floats, others: Floats | None = None) -> CellMeans:
     everywhere = table.ravel()
-    return Means(table[tuple(cells.codes.T)], everywhere, np.ones(len(everywhere)), others)
+    return CellMeans(table[tuple(cells.codes.T)], everywhere, np.ones(len(everywhere)), others)
 
 
 # Closed forms ------------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ class _Edge:
     strength: float = 0.0
 
 
-def independence(cells: Cells, run: Run) -> Means:
+def independence(cells: ContingencyCells, run: Run) -> CellMeans:
     """Every key by itself."""
     return _of_edges(cells, [_Edge(key, None) for key in range(len(cells.sizes))], run)
 
 
-def tree(cells: Cells, run: Run) -> Means:
+def tree(cells: ContingencyCells, run: Run) -> CellMeans:
     """Pairs of keys along the tree that tells most (Chow and Liu).
 
     The tables of pairs are filled by few. So each is smoothed towards independence by as much as tells best
@@ -87,31 +87,31 @@ def tree(cells: Cells, run: Run) -> Means:
     return _of_edges(cells, _best_tree(cells), run)
 
 
-def _best_tree(cells: Cells) -> list[_Edge]:
+def _best_tree(cells: ContingencyCells) -> list[_Edge]:
     """Each key with the one it hangs on, which stands before it: the largest sum of mutual informations."""
     d = len(cells.sizes)
-    told = np.zeros((d, d))
+    information = np.zeros((d, d))
     for first, second in combinations(range(d), 2):
-        told[first, second] = told[second, first] = _information(cells, first, second)
+        information[first, second] = information[second, first] = _information(cells, first, second)
     edges, outside = [_Edge(0, None)], list(range(1, d))
     while outside:
         inside = [edge.key for edge in edges]
-        gains = told[np.ix_(outside, inside)]
+        gains = information[np.ix_(outside, inside)]
         row, column = np.unravel_index(int(gains.argmax()), gains.shape)
         key, above = outside.pop(int(row)), inside[int(column)]
         edges.append(_Edge(key, above, _strength(cells, key, above)))
     return edges
 
 
-def _information(cells: Cells, first: int, second: int) -> float:
+def _information(cells: ContingencyCells, first: int, second: int) -> float:
     """Mutual information of two keys in the sample, less what chance alone gives."""
     one, other, counts = cells.pair(first, second)
     expected = cells.margin(first)[one] * cells.margin(second)[other] / cells.n
-    told = float(counts @ np.log(counts / expected)) / cells.n
-    return told - (cells.sizes[first] - 1) * (cells.sizes[second] - 1) / (2 * cells.n)
+    information = float(counts @ np.log(counts / expected)) / cells.n
+    return information - (cells.sizes[first] - 1) * (cells.sizes[second] - 1) / (2 * cells.n)
 
 
-def _strength(cells: Cells, key: int, above: int) -> float:
+def _strength(cells: ContingencyCells, key: int, above: int) -> float:
     """By how many people each row of a pair's table is smoothed: each person is told best by the others."""
     one, other, counts = cells.pair(above, key)
     rows, shares = cells.margin(above)[one] - 1, (cells.margin(key)[other] - 1) / max(cells.n - 1, 1)
@@ -122,25 +122,25 @@ def _strength(cells: Cells, key: int, above: int) -> float:
     return float(_STRENGTHS[int(np.argmax(logs))])
 
 
-def _of_edges(cells: Cells, edges: list[_Edge], run: Run) -> Means:
+def _of_edges(cells: ContingencyCells, edges: list[_Edge], run: Run) -> CellMeans:
     """The means of a tree (or of single keys): a product of chances given what each key hangs on."""
     filled, others = (
         cells.n * np.prod([_chances(cells, edge, cells.codes, without) for edge in edges], axis=0)
         for without in (0, 1)
     )
     if cells.total > MAX_CELLS:
-        chances = _drawn(cells, edges, run)
-        return Means(filled, cells.n * chances, 1.0 / (chances * len(chances)), others)
+        chances = _draw_cells(cells, edges, run)
+        return CellMeans(filled, cells.n * chances, 1.0 / (chances * len(chances)), others)
     table = np.full((1,) * len(cells.sizes), cells.n)
     for edge in edges:
         shape = [size if key in (edge.key, edge.above) else 1 for key, size in enumerate(cells.sizes)]
         grid = np.indices(shape, sparse=True)
         codes = np.stack([np.broadcast_to(each, shape).ravel() for each in grid], axis=1)
         table = table * _chances(cells, edge, codes).reshape(shape)
-    return _built(cells, table, others)
+    return _make_cell_means(cells, table, others)
 
 
-def _chances(cells: Cells, edge: _Edge, codes: Ints, without: int = 0) -> Floats:
+def _chances(cells: ContingencyCells, edge: _Edge, codes: Ints, without: int = 0) -> Floats:
     """The chance of the value of a key in each cell, given that of the key above it.
 
     It is told by all people, or by all without one who is there.
@@ -157,24 +157,24 @@ def _chances(cells: Cells, edge: _Edge, codes: Ints, without: int = 0) -> Floats
     return (found + edge.strength * alone) / (rows + edge.strength)
 
 
-def _drawn(cells: Cells, edges: list[_Edge], run: Run) -> Floats:
+def _draw_cells(cells: ContingencyCells, edges: list[_Edge], run: Run) -> Floats:
     """The chances of cells drawn from the model: a mean over them is a sum over all cells."""
     rng = run.rng("cells")
     codes, chances = np.zeros((_DRAWS, len(cells.sizes)), dtype=np.int64), np.ones(_DRAWS)
     for edge in edges:
-        codes[:, edge.key] = _picked(np.cumsum(cells.margin(edge.key)), rng.random(_DRAWS) * cells.n)
+        codes[:, edge.key] = _bin_of_points(np.cumsum(cells.margin(edge.key)), rng.random(_DRAWS) * cells.n)
         if edge.above is not None:
             _, other, counts = cells.pair(edge.above, edge.key)  # sorted by the value above
             ends, rows = np.cumsum(counts), cells.margin(edge.above)
             above = codes[:, edge.above]
             points = (np.cumsum(rows) - rows)[above] + rng.random(_DRAWS) * rows[above]
             smoothed = rng.random(_DRAWS) * (rows[above] + edge.strength) < edge.strength
-            codes[:, edge.key] = np.where(smoothed, codes[:, edge.key], other[_picked(ends, points)])
+            codes[:, edge.key] = np.where(smoothed, codes[:, edge.key], other[_bin_of_points(ends, points)])
         chances *= _chances(cells, edge, codes)
     return chances
 
 
-def _picked(ends: Floats, points: Floats) -> Ints:
+def _bin_of_points(ends: Floats, points: Floats) -> Ints:
     """Between which ends each point lies."""
     return np.minimum(np.searchsorted(ends, points, side="right"), len(ends) - 1)
 
@@ -182,7 +182,7 @@ def _picked(ends: Floats, points: Floats) -> Ints:
 # Iterative proportional fitting ------------------------------------------------------------------------
 
 
-def two_way(cells: Cells, run: Run) -> Means:
+def two_way(cells: ContingencyCells, run: Run) -> CellMeans:
     """All pairs of keys, on the whole cross: margin by margin until all are right."""
     pairs = list(combinations(range(len(cells.sizes)), 2)) or [(0, 0)]
     wanted = [_pair_table(cells, first, second) for first, second in pairs]
@@ -196,13 +196,13 @@ def two_way(cells: Cells, run: Run) -> Means:
             goal = margin.reshape(sums.shape)
             off = max(off, float(np.abs(sums - goal).max()))
             table *= np.divide(goal, sums, out=np.zeros_like(sums), where=sums > 0)
-        if off < _NEAR:
+        if off < _MAX_MARGIN_GAP:
             break
     run.tell("Fitting a log-linear model", _ROUNDS, _ROUNDS)
-    return _built(cells, table)
+    return _make_cell_means(cells, table)
 
 
-def _pair_table(cells: Cells, first: int, second: int) -> Floats:
+def _pair_table(cells: ContingencyCells, first: int, second: int) -> Floats:
     if first == second:
         return cells.margin(first)
     one, other, counts = cells.pair(first, second)
@@ -230,7 +230,7 @@ def match(rest: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ModelBias:
     """How far the sum of risks by a model is off: its bias, what that may vary, and what the fit may vary."""
 
     bias: float
@@ -243,7 +243,7 @@ class Fit:
         return self.bias / math.sqrt(self.bias_variance) if self.bias_variance > 0 else 0.0
 
 
-def fit_of(means: Means, counts: Floats, fraction: float, risk: Risk) -> Fit:
+def fit_of(means: CellMeans, counts: Floats, fraction: float, risk: Risk) -> ModelBias:
     r"""The bias of a sum of risks over sample uniques by the means (the statistics B of Skinner and Shlomo).
 
     .. math::
@@ -276,15 +276,15 @@ def fit_of(means: Means, counts: Floats, fraction: float, risk: Risk) -> Fit:
 
     bias = float((term(means.filled, counts) - term(means.filled, 0.0)).sum())
     ones = counts == 1
-    moved = risk(rest * means.seen[ones])[0] - risk(rest * means.filled[ones])[0]
-    return Fit(
+    moved = risk(rest * means.filled_means[ones])[0] - risk(rest * means.filled[ones])[0]
+    return ModelBias(
         bias + means.over_all(lambda mu: term(mu, 0.0)) + float(moved.sum()),
         means.over_all(spread),
         means.over_all(lambda mu: slopes(mu)[0] ** 2 * mu),
     )
 
 
-def spread_of(means: Means, counts: Floats) -> float:
+def spread_of(means: CellMeans, counts: Floats) -> float:
     r"""The variance :math:`\sigma^2` of log-normal factors of the means, by the moments of the counts.
 
     With a factor of mean 1, the variance of a count is :math:`\mu + \mu^2 (e^{\sigma^2} - 1)`.

@@ -22,14 +22,14 @@ _STIRLING = 1e3
 _GRID, _STEP = {1: 61, 2: 21}, 1e-3
 
 #: From so many standard deviations on, a number is not what a model expects.
-_FAR = 2.0
+_MAX_DEVIATIONS = 2.0
 
 #: How near to the end of its range (in units of log) a parameter is at the edge.
 _EDGE = 0.5
 
 
 @dataclass(frozen=True)
-class Sample:
+class SizeFrequencies:
     """Counts of counts: ``counts`` classes are of ``sizes`` people each."""
 
     sizes: Floats  # distinct, rising
@@ -38,7 +38,7 @@ class Sample:
     cells: float  # combinations that the values of the keys could make
 
     @classmethod
-    def of(cls, persons: Ints, people: float, cells: float) -> Sample:
+    def of(cls, persons: Ints, people: float, cells: float) -> SizeFrequencies:
         """Count how many classes there are of each number of persons."""
         sizes, counts = np.unique(persons, return_counts=True)
         n = float(persons.sum())
@@ -61,7 +61,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class UniquenessEstimate:
     """The chance that a sample unique is a population unique, with the variance of their number."""
 
     chance: float
@@ -69,7 +69,7 @@ class Estimate:
     parameters: dict[str, float]
     expected_uniques: float | None = None  # in the sample, if the model expects some number
 
-    def misfits(self, sample: Sample) -> bool:
+    def misfits(self, sample: SizeFrequencies) -> bool:
         """Whether the model expects another number of sample uniques than there are, beyond chance.
 
         Given the people and the classes, more uniques are fewer pairs, and more people in larger classes.
@@ -78,7 +78,7 @@ class Estimate:
             return False
         larger = float(sample.counts @ np.maximum(sample.sizes - 2, 0) ** 2)
         chance = math.sqrt(min(self.expected_uniques, max(larger, 1.0)))
-        return abs(self.expected_uniques - sample.uniques) > _FAR * chance
+        return abs(self.expected_uniques - sample.uniques) > _MAX_DEVIATIONS * chance
 
 
 def log_rising(start: Floats | float, times: Floats | float) -> Floats:
@@ -94,40 +94,40 @@ def log_rising(start: Floats | float, times: Floats | float) -> Floats:
     return logs
 
 
-class Model(ABC):
+class PopulationModel(ABC):
     """A way to tell the chance. What it cannot tell is said as a sentence."""
 
     @abstractmethod
-    def estimate(self, sample: Sample) -> Estimate | str:
+    def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """The chance with its doubt, or why there is none."""
 
 
-class LikelihoodModel(Model):
+class LikelihoodModel(PopulationModel):
     """Fitted by maximum likelihood; the variance is by its curvature, and by the chance of who is unique."""
 
     names: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """Between which logarithms (or log odds) each parameter is looked for."""
 
     @abstractmethod
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """The logarithm of the likelihood, up to what no parameter changes."""
 
     @abstractmethod
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """The logarithm of the chance."""
 
     @abstractmethod
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """How many sample uniques the model expects."""
 
     def parameters(self, point: Floats) -> dict[str, float]:
         """The parameters as the literature has them."""
         return dict(zip(self.names, np.exp(point).tolist(), strict=True))
 
-    def estimate(self, sample: Sample) -> Estimate | str:
+    def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """Find the maximum, and how sharp it is."""
         if sample.classes >= sample.n:
             return (
@@ -148,7 +148,9 @@ class LikelihoodModel(Model):
         doubt = float(slope @ np.linalg.solve(curvature, slope))
         ones = sample.uniques
         variance = ones * chance * (1 - chance) + ones**2 * doubt
-        return Estimate(chance, variance, self.parameters(point), self.expected_uniques(sample, point))
+        return UniquenessEstimate(
+            chance, variance, self.parameters(point), self.expected_uniques(sample, point)
+        )
 
 
 def _maximum(function: Callable[[Floats], float], ranges: tuple[tuple[float, float], ...]) -> Floats:

@@ -22,7 +22,7 @@ from sfumato.data.generalised.intervals import end_dtype, is_interval, value_dty
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Codes, Ints
-from sfumato.risk._coverage import MANY
+from sfumato.risk._coverage import MAX_BOXES_PER_RECORD
 
 #: A missing value as a value of its own, or as one that may be any.
 Holes = Literal["category", "any"]
@@ -33,11 +33,11 @@ class Pieces:
     """One column: the runs of pieces that each record's value stands for."""
 
     runs: Runs
-    crisp: bool
+    disjoint: bool
 
 
 @dataclass(frozen=True)
-class Boxes:
+class RecordBoxes:
     """Records as boxes of pieces: box ``i`` is of record ``records[i]`` (of the rows asked for)."""
 
     lows: Codes  # [boxes, columns] the first column numbers the combinations of all crisp columns
@@ -47,7 +47,7 @@ class Boxes:
 
 def boxes_of(
     table: Table, names: tuple[str, ...], rows: Ints, *, original: Table, holes: Holes
-) -> Boxes | None:
+) -> RecordBoxes | None:
     """Make boxes of the records ``rows``; what values there can be is learnt from the original, too.
 
     None where sets of values that are no ranges make the records fall apart into too many.
@@ -57,21 +57,21 @@ def boxes_of(
     highs: list[Codes] = []
     for name in names:
         column = pieces_of(table, name, rows, original=original, holes=holes)
-        if column.crisp:
+        if column.disjoint:
             codes = column.runs.ends[0, column.runs.starts].astype(np.int64)
-            groups = _numbered(groups * (int(codes.max(initial=0)) + 1) + codes)
+            groups = _compact_numbers(groups * (int(codes.max(initial=0)) + 1) + codes)
             continue
-        if column.runs.counts[records].sum() > MANY * max(len(rows), 1):
+        if column.runs.counts[records].sum() > MAX_BOXES_PER_RECORD * max(len(rows), 1):
             return None
         chosen, runs = column.runs.laid_out(records)
         low, high = column.runs.ends[:, runs].astype(np.int32)
         lows, highs = [*(side[chosen] for side in lows), low], [*(side[chosen] for side in highs), high]
         records = records[chosen]
     first = groups[records].astype(np.int32)
-    return Boxes(np.column_stack([first, *lows]), np.column_stack([first, *highs]), records)
+    return RecordBoxes(np.column_stack([first, *lows]), np.column_stack([first, *highs]), records)
 
 
-def _numbered(keys: Ints) -> Ints:
+def _compact_numbers(keys: Ints) -> Ints:
     """Number the keys from 0, so that they stay small."""
     places = pl.Series(keys).rank("dense").to_numpy()
     return places.astype(np.int64) - 1
@@ -104,7 +104,7 @@ def _single(lows: Ints, highs: Ints) -> Pieces:
     low, high = ranges["low"].to_numpy(), ranges["high"].to_numpy()
     one = np.ones(len(lows), dtype=np.int64)
     runs = Runs(np.vstack((lows, highs)), np.arange(len(lows), dtype=np.int64), one)
-    return Pieces(runs, crisp=bool((high[:-1] < low[1:]).all()))
+    return Pieces(runs, disjoint=bool((high[:-1] < low[1:]).all()))
 
 
 def _ranges(table: Table, name: str, original: Table) -> Cover:
@@ -121,7 +121,7 @@ def _ranges(table: Table, name: str, original: Table) -> Cover:
 
 def _of_ranges(cover: Cover, *, whole: bool, apart: bool, holes: Holes) -> Pieces:
     """Ranges of whole numbers, days or ticks: pieces between the cuts; of others: the cuts, and between."""
-    gone, wild, closed = cover.missing, cover.wild, cover.closed()
+    gone, wild, closed = cover.missing, cover.wildcards, cover.close_ends()
     lows, highs = (
         np.where(gone, end, side) / (cover.step or 1.0)
         for end, side in zip(cover.domain, (closed.lows, closed.highs), strict=True)
@@ -148,11 +148,11 @@ def _of_labels(cover: Cover, *, apart: bool, holes: Holes) -> Pieces:
     whole = [[0, hole], [hole if apart else max(hole - 1, 0), hole]]
     alone = cover.missing & (holes == "category")
     starts = np.where(alone, runs.ends.shape[1], runs.starts)
-    kept = np.zeros(len(cover.sets.sizes), dtype=np.bool_)
-    kept[cover.codes[cover.codes >= 0]] = True
-    members = cover.sets.leaves[kept[cover.sets.owners]]
+    used = np.zeros(len(cover.sets.sizes), dtype=np.bool_)
+    used[cover.codes[cover.codes >= 0]] = True
+    members = cover.sets.leaves[used[cover.sets.owners]]
     disjoint = len(np.unique(members)) == len(members)
     return Pieces(
         Runs(np.hstack((runs.ends[:, :-1], whole)), starts, runs.counts),
-        crisp=disjoint and not (cover.silent & ~alone).any(),
+        disjoint=disjoint and not (cover.uninformative & ~alone).any(),
     )

@@ -18,7 +18,7 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, UnknownNameError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._coverage import Covering, TooManyBoxes, covering_of
+from sfumato.risk._coverage import CoverageProblem, TooManyBoxes, covering_of
 
 #: Pairs of people and classes that cover them, where these are listed.
 _MOST_PAIRS = 100_000_000
@@ -53,7 +53,7 @@ def population_sizes(evidence: Evidence, classes: Classes, population: str) -> I
 
 def _sizes(table: Table, population: Table, classes: Classes) -> Ints:
     shown = table.take(classes.examples).select(classes.keys)
-    people = _described_alike(population, shown)
+    people = _align_population(population, shown)
     sizes = np.zeros(len(classes), dtype=np.int64)
     # Which code stands for a missing value is a matter of the file: in the population it may be another.
     present = ~np.column_stack([shown.missing(name) for name in classes.keys])
@@ -62,14 +62,14 @@ def _sizes(table: Table, population: Table, classes: Classes) -> Ints:
         if classes.missing == "worst" and not pattern.all():
             sizes[rows] = 1  # nobody else is surely like a record with a hole
             continue
-        for shared, chosen in _met(pattern, lacking, classes.missing == "any"):
+        for shared, chosen in _patterns_to_compare(pattern, lacking, classes.missing == "any"):
             names = tuple(np.array(classes.keys)[shared])
             part = shown.take(rows).select(names) if names else shown.take(rows)
-            sizes[rows] += _covered(part, people, names, chosen)
+            sizes[rows] += _count_covered(part, people, names, chosen)
     return sizes
 
 
-def _described_alike(population: Table, shown: Table) -> Table:
+def _align_population(population: Table, shown: Table) -> Table:
     """Describe the population's keys as the release's: of one kind and order, with missing codes of both."""
     columns = []
     for column in shown.schema.columns:
@@ -88,7 +88,7 @@ def _patterns(present: Flags) -> Iterator[tuple[Flags, Ints]]:
         yield pattern, np.flatnonzero(which.ravel() == i)
 
 
-def _met(pattern: Flags, lacking: Flags, anything: bool) -> Iterator[tuple[Flags, Ints]]:  # noqa: FBT001
+def _patterns_to_compare(pattern: Flags, lacking: Flags, anything: bool) -> Iterator[tuple[Flags, Ints]]:  # noqa: FBT001
     """Yield the columns to compare by and the people to compare with."""
     if not anything:  # a missing key is like a missing one
         yield pattern, np.flatnonzero(lacking[:, ~pattern].all(axis=1))
@@ -96,7 +96,7 @@ def _met(pattern: Flags, lacking: Flags, anything: bool) -> Iterator[tuple[Flags
     yield from _patterns(~lacking & pattern)
 
 
-def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) -> Ints:
+def _count_covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) -> Ints:
     """How many of the chosen people each record shown covers in these columns."""
     if not names:
         return np.full(len(shown), len(chosen), dtype=np.int64)
@@ -106,13 +106,13 @@ def _covered(shown: Table, people: Table, names: tuple[str, ...], chosen: Ints) 
     except TooManyBoxes:
         return _covered_by_classes(evidence, names, chosen)
     exact = (found.lows == found.highs).all(axis=0) & np.isfinite(found.lows).all(axis=0)
-    groups, box_groups = _grouped(found, exact)
+    groups, box_groups = _group_exact(found, exact)
     if exact.all():
         sizes = np.bincount(groups.astype(np.int64), minlength=int(box_groups.max(initial=0)) + 1)
         return sizes[box_groups.astype(np.int64)].astype(np.int64)  # one box for each record
     points, lows, highs = _with_holes(found)
     counts = kernels.linking.count_inside(
-        *_collapsed(np.column_stack((groups, points[:, ~exact]))),
+        *_distinct_points(np.column_stack((groups, points[:, ~exact]))),
         np.column_stack((box_groups, lows[:, ~exact])),
         np.column_stack((box_groups, highs[:, ~exact])),
     )
@@ -134,7 +134,7 @@ def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints
     return counts.astype(np.int64)[near.classes]
 
 
-def _grouped(found: Covering, exact: Flags) -> tuple[Floats, Floats]:
+def _group_exact(found: CoverageProblem, exact: Flags) -> tuple[Floats, Floats]:
     """Number the people and the boxes by their values in the exact columns: equal ones alike."""
     n = len(found.points)
     codings = []
@@ -146,7 +146,7 @@ def _grouped(found: Covering, exact: Flags) -> tuple[Floats, Floats]:
     return numbers[:n].astype(np.float64), numbers[n:].astype(np.float64)
 
 
-def _with_holes(found: Covering) -> tuple[Floats, Floats, Floats]:
+def _with_holes(found: CoverageProblem) -> tuple[Floats, Floats, Floats]:
     """Put missing values at infinity, where only a side that is open in both directions reaches."""
     most = max(
         (np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in (found.points, found.lows)), default=0.0
@@ -159,7 +159,7 @@ def _with_holes(found: Covering) -> tuple[Floats, Floats, Floats]:
     )
 
 
-def _collapsed(points: Floats) -> tuple[Floats, Ints]:
+def _distinct_points(points: Floats) -> tuple[Floats, Ints]:
     """The distinct points, and how often each occurs."""
     codings = []
     for values in points.T:

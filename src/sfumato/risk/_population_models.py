@@ -12,13 +12,19 @@ import math
 import numpy as np
 
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._model_fitting import Estimate, LikelihoodModel, Model, Sample, log_rising
+from sfumato.risk._model_fitting import (
+    LikelihoodModel,
+    PopulationModel,
+    SizeFrequencies,
+    UniquenessEstimate,
+    log_rising,
+)
 
 #: Up to this share of the population Dankar's rule takes Pitman's model.
 _SMALL_FRACTION = 0.1
 
 
-def _stays_alone(sample: Sample, concentration: float, discount: float) -> float:
+def _log_chance_unique(sample: SizeFrequencies, concentration: float, discount: float) -> float:
     r"""The log chance that nobody joins a person while :math:`N - n` more come to a Pitman process.
 
     .. math::
@@ -48,21 +54,21 @@ class Ewens(LikelihoodModel):
 
     names = ("theta",)
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """Up to about the square of the people, where two of them still are alike."""
         return ((-15.0, 2 * math.log(sample.n) + 5),)
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """The formula's logarithm."""
         return float(sample.classes * point[0] - log_rising(math.exp(point[0]), sample.n))
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Who comes first stays alone while the others come."""
         return sample.n * math.exp(_nobody_joins(math.exp(point[0]), 0.0, 1.0, sample.n))
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """Nobody joins."""
-        return _stays_alone(sample, math.exp(point[0]), 0.0)
+        return _log_chance_unique(sample, math.exp(point[0]), 0.0)
 
 
 class LogSeries(LikelihoodModel):
@@ -76,21 +82,21 @@ class LogSeries(LikelihoodModel):
 
     names = ("theta",)
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """As for Ewens."""
         return ((-15.0, 2 * math.log(sample.n) + 5),)
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """Poisson counts of classes; its root is the equation for u."""
         theta, n = math.exp(point[0]), sample.n
         return float(sample.classes * point[0] - n * math.log1p(theta / n) - theta * math.log1p(n / theta))
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """The first term of the series."""
         theta = math.exp(point[0])
         return theta * sample.n / (sample.n + theta)
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """The share of a class of the sample."""
         theta = math.exp(point[0])
         return math.log((theta + sample.n) / (theta + sample.people))
@@ -108,7 +114,7 @@ class Pitman(LikelihoodModel):
 
     names = ("alpha", "theta + alpha")
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """Log odds of alpha, and the logarithm of theta + alpha."""
         return ((-9.0, 9.0), (-15.0, 2 * math.log(sample.n) + 5))
 
@@ -117,7 +123,7 @@ class Pitman(LikelihoodModel):
         alpha = _expit(point[0])
         return {"alpha": alpha, "theta": math.exp(point[1]) - alpha}
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """The formula's logarithm."""
         alpha, shifted = _expit(point[0]), math.exp(point[1])
         u, theta = sample.classes, shifted - alpha
@@ -127,15 +133,15 @@ class Pitman(LikelihoodModel):
             + sample.counts @ log_rising(1 - alpha, sample.sizes - 1)
         )  # fmt: skip
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Who comes first stays alone while the others come."""
         alpha = _expit(point[0])
         return sample.n * math.exp(_nobody_joins(math.exp(point[1]) - alpha, alpha, 1.0, sample.n))
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """Nobody joins."""
         alpha = _expit(point[0])
-        return _stays_alone(sample, math.exp(point[1]) - alpha, alpha)
+        return _log_chance_unique(sample, math.exp(point[1]) - alpha, alpha)
 
 
 class DirichletMultinomial(LikelihoodModel):
@@ -150,26 +156,26 @@ class DirichletMultinomial(LikelihoodModel):
 
     names = ("gamma",)
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """Down to where cells are hardly used again."""
         return ((-15.0 - math.log(sample.cells), 2 * math.log(sample.n) + 5),)
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """The formula's logarithm."""
         gamma = math.exp(point[0])
         return float(
             sample.counts @ log_rising(gamma, sample.sizes) - log_rising(sample.cells * gamma, sample.n)
         )
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Who comes first stays alone while the others come."""
         gamma = math.exp(point[0])
         return sample.n * math.exp(_nobody_joins(sample.cells * gamma, -gamma, 1.0, sample.n))
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """Nobody joins: as of Pitman's process with alpha of -gamma."""
         gamma = math.exp(point[0])
-        return _stays_alone(sample, sample.cells * gamma, -gamma)
+        return _log_chance_unique(sample, sample.cells * gamma, -gamma)
 
 
 class PoissonGamma(LikelihoodModel):
@@ -183,11 +189,11 @@ class PoissonGamma(LikelihoodModel):
 
     names = ("shape",)
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """As for the Dirichlet-multinomial model."""
         return ((-15.0 - math.log(sample.cells), 2 * math.log(sample.n) + 5),)
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """All cells, the empty ones too."""
         shape, n = math.exp(point[0]), sample.n
         rate = shape * sample.cells
@@ -196,12 +202,12 @@ class PoissonGamma(LikelihoodModel):
             - rate * math.log1p(n / rate) - n * math.log(rate + n)
         )  # fmt: skip
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Of all cells."""
         shape = math.exp(point[0])
         return sample.n * math.exp(-(shape + 1) * math.log1p(sample.n / (shape * sample.cells)))
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """Nobody of the rest falls into the cell."""
         shape = math.exp(point[0])
         rate = shape * sample.cells
@@ -223,11 +229,11 @@ class SlideNegativeBinomial(LikelihoodModel):
 
     names = ("shape", "scale")
 
-    def ranges(self, sample: Sample) -> tuple[tuple[float, float], ...]:
+    def ranges(self, sample: SizeFrequencies) -> tuple[tuple[float, float], ...]:
         """Logarithms of the shape and of the scale."""
         return ((-12.0, 8.0), (-10.0, math.log(sample.people) + 5))
 
-    def likelihood(self, sample: Sample, point: Floats) -> float:
+    def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """Of the classes that are seen."""
         drawn = sample.n / sample.people
         shape, scale = math.exp(point[0]), drawn * math.exp(point[1])
@@ -245,14 +251,14 @@ class SlideNegativeBinomial(LikelihoodModel):
         ratio = (shape + sizes - 1) / sizes * scale / (1 + scale)
         return below + np.log((1 - drawn) * ratio + drawn)
 
-    def expected_uniques(self, sample: Sample, point: Floats) -> float:
+    def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Of the classes that are seen."""
         drawn = sample.n / sample.people
         shape, scale = math.exp(point[0]), drawn * math.exp(point[1])
         one = math.exp(self._log_sizes(np.ones(1), drawn, shape, scale)[0])
         return sample.classes * one / (1 - (1 - drawn) * math.exp(-shape * math.log1p(scale)))
 
-    def log_chance(self, sample: Sample, point: Floats) -> float:
+    def log_chance(self, sample: SizeFrequencies, point: Floats) -> float:
         """The person who is always there is drawn, and there is no other."""
         drawn = sample.n / sample.people
         shape, scale = math.exp(point[0]), math.exp(point[1])
@@ -264,7 +270,7 @@ def _expit(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-class Zayatz(Model):
+class Zayatz(PopulationModel):
     r"""Classes of the population have sizes as those of the sample; the draw is without replacement.
 
     .. math::
@@ -275,16 +281,18 @@ class Zayatz(Model):
     population is a bias it does not tell.
     """
 
-    def estimate(self, sample: Sample) -> Estimate | str:
+    def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """The share of classes of one among those that look like one."""
         weights = sample.counts * self._looks_unique(sample)
         chance = float(weights[0] / weights.sum())  # sample uniques are the first: there are some
         others = float((weights[1:] ** 2 / sample.counts[1:]).sum()) / float(weights.sum()) ** 2
         doubt = chance**2 * ((1 - chance) ** 2 / sample.uniques + others)
-        return Estimate(chance, sample.uniques * chance * (1 - chance) + sample.uniques**2 * doubt, {})
+        return UniquenessEstimate(
+            chance, sample.uniques * chance * (1 - chance) + sample.uniques**2 * doubt, {}
+        )
 
     @staticmethod
-    def _looks_unique(sample: Sample) -> Floats:
+    def _looks_unique(sample: SizeFrequencies) -> Floats:
         """How likely one person of a class of each size is drawn, against a class of one."""
         # C(N − j, n − 1) / C(N − 1, n − 1), as products of j − 1 falling factors
         rest, others = sample.people - sample.n, sample.sizes - 1
@@ -294,7 +302,7 @@ class Zayatz(Model):
         return np.where(fits, sample.sizes * np.exp(logs), 0.0)
 
 
-class GoodToulmin(Model):
+class GoodToulmin(PopulationModel):
     r"""No model of the classes: smoothed Good–Toulmin (Camerlenghi, Favaro, Naulet and Panero).
 
     .. math::
@@ -306,7 +314,7 @@ class GoodToulmin(Model):
     without a model is consistent for a fraction below the order of :math:`1 / \log n`: there is none then.
     """
 
-    def estimate(self, sample: Sample) -> Estimate | str:
+    def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """The alternating sum, with the variance of Poisson counts."""
         n, ratio = sample.n, (sample.people - sample.n) / sample.n
         if ratio > math.log(n):
@@ -315,15 +323,15 @@ class GoodToulmin(Model):
                 f"{1 / (1 + math.log(n)):.3g} of the population was drawn"
             )
         i = sample.sizes - 1
-        weights = sample.sizes * ((-ratio) ** i if ratio <= 1 else self._smoothed(i, n, ratio))
+        weights = sample.sizes * ((-ratio) ** i if ratio <= 1 else self._smoothed_terms(i, n, ratio))
         expected = float(weights @ sample.counts)
         if not 0 < expected <= sample.uniques:
             return "the estimate lies outside of what is possible: the sample is too small for no model"
         spread = float(weights[1:] ** 2 @ sample.counts[1:])
-        return Estimate(expected / sample.uniques, sample.uniques - expected + spread, {})
+        return UniquenessEstimate(expected / sample.uniques, sample.uniques - expected + spread, {})
 
     @staticmethod
-    def _smoothed(i: Floats, n: float, ratio: float) -> Floats:
+    def _smoothed_terms(i: Floats, n: float, ratio: float) -> Floats:
         """Binomial smoothing: (−λ)^i P(L ≥ i)."""
         from scipy.stats import binom  # slow to import
 
@@ -333,14 +341,14 @@ class GoodToulmin(Model):
         return np.where(used, (-ratio) ** np.where(used, i, 0) * tails, 0.0)
 
 
-class Dankar(Model):
+class Dankar(PopulationModel):
     """The rule of Dankar, El Emam, Neisa and Roffey: which model to take, by the share that was drawn.
 
     Up to a tenth it is Pitman's. Beyond, it is the lower of the slide negative binomial and Zayatz, or Zayatz
     alone, which overstates, where the other cannot be fitted.
     """
 
-    def estimate(self, sample: Sample) -> Estimate | str:
+    def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """Ask the model that the rule takes."""
         if sample.n <= _SMALL_FRACTION * sample.people:
             return Pitman().estimate(sample)

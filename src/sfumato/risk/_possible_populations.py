@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._model_fitting import Sample, log_rising
+from sfumato.risk._model_fitting import SizeFrequencies, log_rising
 
 #: So many sizes are looked at beyond twice the least, or this much more than it, whichever is less; the
 #: people of larger classes are counted together.
-_BEYOND, _MOST = 14, 26
+_BEYOND, _MAX_SIZES = 14, 26
 #: Classes of the population are of each size up to here, then of sizes that grow by such a factor.
 _EACH, _FACTOR = 40, 1.05
 #: What is told exactly (the people who were drawn, those asked for) may be off by this share.
@@ -46,7 +46,7 @@ class PossiblePopulations:
     misfit: float  # their sum of squares
 
     @classmethod
-    def of(cls, sample: Sample, drawn: float = 0.0) -> PossiblePopulations:
+    def of(cls, sample: SizeFrequencies, drawn: float = 0.0) -> PossiblePopulations:
         """Of a sample by the numbers of its classes of each size.
 
         No class is smaller than the smallest: those may have been suppressed, and count among the ``drawn``.
@@ -55,7 +55,7 @@ class PossiblePopulations:
 
         sizes, counts, share = sample.sizes, sample.counts, sample.n / sample.people
         least = int(sizes.min())
-        last = least + min(least, _MOST) + _BEYOND
+        last = least + min(least, _MAX_SIZES) + _BEYOND
         end = max((last + 6 * math.sqrt(last) + 10) / share, 2.0 * _EACH)
         steps = math.ceil(math.log(end / _EACH) / math.log(_FACTOR))
         grid = np.append(np.arange(1.0, _EACH), np.geomspace(_EACH, end, steps))

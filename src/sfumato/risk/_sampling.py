@@ -19,7 +19,7 @@ from sfumato.kernels.arrays import Flags, Floats
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
-_ROUNDING = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 
 #: Weights whose sum makes the population so many times larger than their mean chance does are noted.
 _UNEQUAL = 2.0
@@ -49,23 +49,27 @@ class SampledMeasure(KeyMeasure):
             return reason
         if self.fraction is not None and self.population_size is not None:
             return f"{self.name} must be given `fraction` or `population_size`, got: both"
-        told = self.fraction or self.population_size or seen_table(weighted(evidence)).weights is not None
-        if not told:
+        has_population = (
+            self.fraction
+            or self.population_size
+            or seen_table(with_original_weights(evidence)).weights is not None
+        )
+        if not has_population:
             return (
                 f"{self.name} must be given `fraction`, `population_size` or a column of weights, got: none"
             )
         return None
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that classes overlap, or that the population is smaller than its sample."""
-        reason = super().undefined(evidence)
+        reason = super().why_not_estimable(evidence)
         if reason is not None:
             return reason
         classes = self.classes(evidence)
         if classes.overlap:
             return "a missing key counts for any value, so that nobody can say how many are alike"
         n, people = int(classes.persons.sum()), self.people(evidence)
-        if people < n * (1 - _ROUNDING):
+        if people < n * (1 - _FLOAT_TOLERANCE):
             return f"a population must hold its sample of {n}, got: {people:.6g} people"
         return None
 
@@ -79,20 +83,20 @@ class SampledMeasure(KeyMeasure):
         """What is estimated, in words: those who estimate the same are held against each other."""
         return ""
 
-    def known(self, alike: Floats, people: Floats) -> float | None:  # noqa: ARG002  — many have none
+    def true_value(self, alike: Floats, people: Floats) -> float | None:  # noqa: ARG002  — many have none
         """What is estimated, if it is known how many of the sample and of the population each class has.
 
         None where nothing is that could be held against it.
         """
         return None
 
-    def estimated(self, score: Score) -> float:
+    def estimate_of(self, score: Score) -> float:
         """The number of a score that is held against what is known."""
         return score.value
 
     def people(self, evidence: Evidence) -> float:
         """How many people there are in the population; by weights, no more than their mean chance tells."""
-        classes = self.classes(weighted(evidence))
+        classes = self.classes(with_original_weights(evidence))
         if self.population_size is not None:
             return self.population_size * _n_persons(seen_table(evidence)) / n_drawn(evidence)
         people = int(classes.persons.sum()) / self.share(evidence)
@@ -108,7 +112,7 @@ class SampledMeasure(KeyMeasure):
             return self.fraction
         if self.population_size is not None:
             return n_drawn(evidence) / self.population_size
-        table = seen_table(weighted(evidence))
+        table = seen_table(with_original_weights(evidence))
         assert table.weights is not None  # else it was refused
         return float(best_by_person(persons_of(table), np.minimum(1 / table.weights, 1.0)).mean())
 
@@ -116,7 +120,7 @@ class SampledMeasure(KeyMeasure):
         """That weights differ so much that their sum was not taken; empty where that changes little."""
         if self.fraction is not None or self.population_size is not None:
             return ""
-        by_sum = float(self.classes(weighted(evidence)).weights.sum())
+        by_sum = float(self.classes(with_original_weights(evidence)).weights.sum())
         return _WEIGHTS_DIFFER * (by_sum > _UNEQUAL * self.people(evidence))
 
 
@@ -129,7 +133,7 @@ def _n_persons(table: Table) -> int:
     return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
 
 
-def weighted(evidence: Evidence) -> Evidence:
+def with_original_weights(evidence: Evidence) -> Evidence:
     """The evidence with the original's weights beside the released records, if these came without."""
     released, rows, original = evidence.protected, evidence.source_rows, evidence.original
     name = original.schema.only_role(Role.WEIGHT)

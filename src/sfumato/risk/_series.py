@@ -36,7 +36,7 @@ def waves_of(evidence: Evidence) -> Waves | None:
     return found if isinstance(found, Waves) else None
 
 
-def unseen(measure: str, evidence: Evidence, *, by_record: bool = True) -> str | None:
+def why_not_traceable(measure: str, evidence: Evidence, *, by_record: bool = True) -> str | None:
     """Why nobody can be found again in other releases; None if people can.
 
     Where it matters which of a person's records is which (``by_record``), something must tell.
@@ -78,7 +78,7 @@ def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> 
     """Which keys of an earlier release cannot be compared: to leave one out would overstate the safety."""
     for wave in waves:
         seen = evidence_of(wave, evidence)
-        others = sorted(set(measure.wanted(seen)) - set(measure.columns(seen)))
+        others = sorted(set(measure.key_columns(seen)) - set(measure.columns(seen)))
         if others:
             named = quoted(others)
             return f"{measure.name} must be able to compare the keys of {wave.name}, got: others in {named}"
@@ -89,7 +89,7 @@ def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class DisclosedValues:
     """What one release tells of a column: the class of each record, and the values that stand in each class.
 
     Values are numbers that mean the same in all releases; those of class c are ``values[starts[c]:starts[c +
@@ -102,11 +102,11 @@ class Told:
     counts: Ints
     space: int
 
-    def known(self) -> Told:
+    def without_missing(self) -> DisclosedValues:
         """The same without what is missing: it says nothing, and hides nobody."""
-        kept = self.values >= 0
-        starts = np.append(0, np.cumsum(kept))[self.starts]
-        return Told(self.of_record, starts, self.values[kept], self.counts[kept], self.space)
+        present = self.values >= 0
+        starts = np.append(0, np.cumsum(present))[self.starts]
+        return DisclosedValues(self.of_record, starts, self.values[present], self.counts[present], self.space)
 
     @cached_property
     def sizes(self) -> Ints:
@@ -148,9 +148,9 @@ class Told:
         return table
 
 
-def told_by(
+def values_of_releases(
     measure: SensitiveMeasure, waves: Sequence[Wave], evidence: Evidence, name: str, *, with_own: bool = False
-) -> list[Told | None]:
+) -> list[DisclosedValues | None]:
     """What each release, the judged one last, tells of a column; None of one that does not show it.
 
     With ``with_own`` the original comes after them, in which each value is a class.
@@ -163,14 +163,16 @@ def told_by(
     if with_own:
         found.append(Classes.of(evidence.original, (name,)))
         lengths.append(len(evidence.original))
-    numbered = _numbered(name, evidence, [each for each in found if each is not None], waves)
+    numbered = _number_values(name, evidence, [each for each in found if each is not None], waves)
     return [
-        None if classes is None else _told(classes, name, *next(numbered), length)
+        None if classes is None else _values_by_class(classes, name, *next(numbered), length)
         for classes, length in zip(found, lengths, strict=True)
     ]
 
 
-def _told(classes: Classes, name: str, meanings: tuple[Ints, Ints], space: int, records: int) -> Told:
+def _values_by_class(
+    classes: Classes, name: str, meanings: tuple[Ints, Ints], space: int, records: int
+) -> DisclosedValues:
     """The values of each class; ``meanings`` are those of each value code: where they begin, and they."""
     starts, ids = meanings
     counts = classes.counts(name)
@@ -182,7 +184,7 @@ def _told(classes: Classes, name: str, meanings: tuple[Ints, Ints], space: int, 
     distinct, places = np.unique(keys, return_inverse=True)
     sums = np.bincount(places, np.repeat(counts.counts, sizes), minlength=len(distinct)).astype(np.int64)
     owners, values = distinct // (space + 1), distinct % (space + 1) - 1
-    return Told(
+    return DisclosedValues(
         classes.of_record[:records],
         np.searchsorted(owners, np.arange(len(classes) + 1)),
         values,
@@ -191,7 +193,7 @@ def _told(classes: Classes, name: str, meanings: tuple[Ints, Ints], space: int, 
     )
 
 
-def _numbered(
+def _number_values(
     name: str, evidence: Evidence, found: Sequence[Classes], waves: Sequence[Wave]
 ) -> Iterator[tuple[tuple[Ints, Ints], int]]:
     """For the classes of each release, the numbers that each value code stands for, and their space."""
@@ -256,7 +258,7 @@ def _coarse_meanings(
             )
         values, cover = cover_of(known, table, name)
         cells, ids = np.divmod(np.arange(len(table) * len(known)), max(len(known), 1))
-        held = cover.take(cells).holds(values[ids]) & ~cover.wild[cells]
+        held = cover.take(cells).holds(values[ids]) & ~cover.wildcards[cells]
         cells, ids = cells[held], ids[held]
         meanings.append((np.searchsorted(cells, np.arange(len(table) + 1)), ids))
     return meanings, len(known)
@@ -277,7 +279,7 @@ def _domain(name: str, tables: Sequence[Table], evidence: Evidence, waves: Seque
 # Who is in which class ---------------------------------------------------------------------------------
 
 
-def numbered_together(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+def number_rows(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Number the distinct rows of several columns of numbers from −1 on: of each row, and a row of each."""
     n = len(columns[0])
     codings = [Coding((each + 1).astype(np.uint64), int(each.max(initial=-1)) + 2) for each in columns]
@@ -287,9 +289,9 @@ def numbered_together(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
     return of_row, examples
 
 
-def common_values(one: Told, classes: Ints, other: Told, others: Ints) -> Ints:
+def common_values(one: DisclosedValues, classes: Ints, other: DisclosedValues, others: Ints) -> Ints:
     """How many values a class of one release and a class of another, beside it, have in common."""
-    of_pair, examples = numbered_together([classes, others])
+    of_pair, examples = number_rows([classes, others])
     first, second = classes[examples], others[examples]
     common = np.zeros(len(examples), dtype=np.int64)
     for part in slices_of(one.sizes[first]):

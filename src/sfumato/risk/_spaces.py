@@ -16,12 +16,12 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import belonging, untrue
+from sfumato.core.intruder_view import belonging, why_pairs_unknown
 from sfumato.core.measure import Counting, Measure, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
-from sfumato.data.hierarchy.likeness import labels_of, not_covered
+from sfumato.data.hierarchy.likeness import labels_of, why_not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
@@ -74,40 +74,44 @@ def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
 
 
 @dataclass(frozen=True)
-class Space:
+class LinkageSpace:
     """What the intruder compares, as the kernels want it.
 
-    The first columns of ``mine`` and ``theirs`` count by their difference, the last ``n_codes`` by being
-    unequal: that adds their weight to the squared Euclidean distance or to the Manhattan distance, or is the
-    least that the Chebyshev distance can be.
+    The first columns of ``known_points`` and ``released_points`` count by their difference, the last
+    ``n_codes`` by being unequal: that adds their weight to the squared Euclidean distance or to the Manhattan
+    distance, or is the least that the Chebyshev distance can be.
     """
 
-    mine: Floats  # [n, d] the records that the intruder holds
-    theirs: Floats  # [m, d] the released records
+    known_points: Floats  # [n, d] the records that the intruder holds
+    released_points: Floats  # [m, d] the released records
     metric: KernelMetric
     n_codes: int
     weights: Floats  # [n_codes] at most 1, and 1 where two values are equal or not
     rows: Ints  # [n] which records of the intruder's table they are
-    released: Ints  # [m] which records of the release
+    released_rows: Ints  # [m] which records of the release
     truth: Ints | None  # [n] the one of theirs that is the same record; −1: none
     persons: Ints  # [n] whose records they are
     owners: Ints | None  # [m] whose records the released ones are; −1: nobody's
     columns: tuple[str, ...]
     scale: str  # in words
 
-    def shuffled(self, rng: np.random.Generator) -> Space:
+    def shuffle(self, rng: np.random.Generator) -> LinkageSpace:
         """Put the released records into an order that says nothing: neither the file's nor the truth's.
 
         Sorted by where they lie, then shuffled, so that the order of the file cannot matter.
         """
-        order = np.lexsort(self.theirs.T) if self.theirs.shape[1] else np.arange(len(self.theirs))
+        order = (
+            np.lexsort(self.released_points.T)
+            if self.released_points.shape[1]
+            else np.arange(len(self.released_points))
+        )
         order = order[rng.permutation(len(order))]
         places = np.empty(len(order) + 1, dtype=np.int64)
         places[order], places[-1] = np.arange(len(order)), -1  # the truth −1 is the last
         return replace(
             self,
-            theirs=self.theirs[order],
-            released=self.released[order],
+            released_points=self.released_points[order],
+            released_rows=self.released_rows[order],
             truth=None if self.truth is None else places[self.truth],
             owners=None if self.owners is None else self.owners[order],
         )
@@ -129,27 +133,27 @@ class TrueLinkMeasure(Measure):
         """The columns that the intruder knows and their table has."""
         return known_to_intruder(evidence, super().columns(evidence))
 
-    def unfit(self, evidence: Evidence) -> str | None:
+    def why_unsuitable(self, evidence: Evidence) -> str | None:
         """Say why the columns cannot be compared, whoever is who."""
-        return incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+        return why_incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
         return (
-            self.unfit(evidence)
-            or untrue(self.name, evidence)
-            or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
+            self.why_unsuitable(evidence)
+            or why_pairs_unknown(self.name, evidence)
+            or why_generalised(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
         )
 
-    def counted(
-        self, space: Space, evidence: Evidence, names: tuple[str, ...]
+    def count_details(
+        self, space: LinkageSpace, evidence: Evidence, names: tuple[str, ...]
     ) -> dict[str, float | int | str]:
         """How much was looked at."""
         return {
             "columns": len(names),
             "columns_left_out": len(evidence.known_columns) - len(names),
-            "records": len(space.mine),
-            "released": len(space.theirs),
+            "records": len(space.known_points),
+            "released": len(space.released_points),
         }
 
 
@@ -192,33 +196,33 @@ class LinkageMeasure(TrueLinkMeasure):
         """Whether it asks if values are equal, as *hamming* distances do."""
         return self.metric == "hamming"
 
-    def unfit(self, evidence: Evidence) -> str | None:
+    def why_unsuitable(self, evidence: Evidence) -> str | None:
         """Refuse what has no distance of the kind asked for."""
-        return super().unfit(evidence) or self._unplaced(evidence)
+        return super().why_unsuitable(evidence) or self._why_no_coordinates(evidence)
 
-    def _unplaced(self, evidence: Evidence) -> str | None:
+    def _why_no_coordinates(self, evidence: Evidence) -> str | None:
         names, released = self.columns(evidence), evidence.protected
         asked = [f"scale={self.scale}"] * (self.scale == "rank")
         asked += [f"metric={self.metric}"] * (self.metric == "chebyshev")
         asked += [f"nominal={self.nominal}"] * (self.nominal == "hierarchy")
         if asked and released is not None and released.is_generalised(*names):
-            reason = inexact(self.name, names, released)
+            reason = why_generalised(self.name, names, released)
             return f"{reason}; {' and '.join(asked)} cannot tell how near such a value may be"
         return _without_hierarchies(self.name, evidence, names) if self.nominal == "hierarchy" else None
 
-    def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> Space:
+    def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> LinkageSpace:
         """The space of some columns, by the measure's metric and scale."""
         return space_of(evidence, names, run, metric=self.metric, scale=self.scale, nominal=self.nominal)
 
-    def counted(
-        self, space: Space, evidence: Evidence, names: tuple[str, ...]
+    def count_details(
+        self, space: LinkageSpace, evidence: Evidence, names: tuple[str, ...]
     ) -> dict[str, float | int | str]:
         """How much was looked at, and how."""
-        said = super().counted(space, evidence, names)
-        said = {"metric": self.metric, "scale": space.scale, **said}
+        details = super().count_details(space, evidence, names)
+        details = {"metric": self.metric, "scale": space.scale, **details}
         if self.nominal == "hierarchy":
-            said["hierarchies"] = sum(1 for name in names if _tree_of(evidence, name, self.nominal))
-        return said
+            details["hierarchies"] = sum(1 for name in names if _tree_of(evidence, name, self.nominal))
+        return details
 
 
 def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -227,7 +231,7 @@ def known_to_intruder(evidence: Evidence, names: tuple[str, ...]) -> tuple[str, 
     return tuple(name for name in names if name in schema and schema[name].kind is original[name].kind)
 
 
-def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> str | None:
+def why_incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> str | None:
     """Which of the columns that the intruder knows cannot be compared; None if all can.
 
     To leave one out without a word would understate the risk. Who looks at ordered columns only says so.
@@ -250,7 +254,7 @@ def incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -> st
     return f"{measure} must be able to compare all columns that the intruder knows, got: {', '.join(faults)}"
 
 
-def inexact(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
+def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
     """Why columns cannot be compared value by value; None if these tables hold exact values."""
     coarse = {name for name in names for table in tables if table is not None and table.is_generalised(name)}
     if not coarse:
@@ -270,7 +274,7 @@ def _without_hierarchies(measure: str, evidence: Evidence, names: tuple[str, ...
     assert evidence.protected is not None  # that was a reason
     tables = evidence.known_table, evidence.protected
     trees = {name: tree for name in names if (tree := _tree_of(evidence, name, "hierarchy"))}
-    faults = [fault for name, tree in trees.items() if (fault := not_covered(tree, name, *tables))]
+    faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, *tables))]
     if trees and not faults:
         return None
     got = "; ".join(faults) or "none"
@@ -294,7 +298,7 @@ def space_of(
     metric: Metric,
     scale: Scale,
     nominal: Nominal = "equal",
-) -> Space:
+) -> LinkageSpace:
     """Put the intruder's records and the released ones into one space.
 
     An intruder who knows who is in the file (the scenario's ``membership``) leaves out the records of others.
@@ -308,15 +312,15 @@ def space_of(
     rows = targets_of(evidence, rows, persons, run)
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
     trees = {name: _tree_of(evidence, name, nominal) for name in names}
-    mine, theirs, weights = _coordinates(known, released, trees, metric=metric, scale=scale)
-    return Space(
-        mine=np.ascontiguousarray(mine[rows]),
-        theirs=theirs,
+    known_points, released_points, weights = _coordinates(known, released, trees, metric=metric, scale=scale)
+    return LinkageSpace(
+        known_points=np.ascontiguousarray(known_points[rows]),
+        released_points=released_points,
         metric=_as_kernel(metric),
         n_codes=len(weights),
         weights=weights,
         rows=rows,
-        released=np.arange(len(released), dtype=np.int64),
+        released_rows=np.arange(len(released), dtype=np.int64),
         truth=None if truth is None else truth[rows],
         persons=persons[rows],
         owners=owners,
@@ -354,17 +358,19 @@ def _coordinates(
             coded.append(_as_codes(one, other))
             weights.append(np.ones(1))
             continue
-        measured.append(_scaled(one, other, scale))
+        measured.append(_scale_columns(one, other, scale))
         holes = np.isnan(one), np.isnan(other)
         if holes[0].any() or holes[1].any():  # a missing value differs from any that is there by one unit
             coded.append((holes[0].astype(np.float64), holes[1].astype(np.float64)))
             weights.append(np.ones(1))
-    mine, theirs = (_beside(measured, side, len(table)) for side, table in enumerate((known, released)))
+    known_points, released_points = (
+        _stack_side(measured, side, len(table)) for side, table in enumerate((known, released))
+    )
     if metric == "mahalanobis":
-        mine, theirs = _whitened(mine, theirs)
-    codes = [_beside(coded, side, len(table)) for side, table in enumerate((known, released))]
+        known_points, released_points = _whiten(known_points, released_points)
+    codes = [_stack_side(coded, side, len(table)) for side, table in enumerate((known, released))]
     counted = np.concatenate(weights) if weights else np.empty(0)
-    return np.hstack((mine, codes[0])), np.hstack((theirs, codes[1])), counted
+    return np.hstack((known_points, codes[0])), np.hstack((released_points, codes[1])), counted
 
 
 def _level_weights(n_levels: int, metric: Metric) -> Floats:
@@ -377,7 +383,7 @@ def _level_weights(n_levels: int, metric: Metric) -> Floats:
     return np.full(n_levels, 1.0 / n_levels)
 
 
-def _beside(pairs: list[tuple[Floats, Floats]], side: int, size: int) -> Floats:
+def _stack_side(pairs: list[tuple[Floats, Floats]], side: int, size: int) -> Floats:
     return np.column_stack([pair[side] for pair in pairs]) if pairs else np.empty((size, 0))
 
 
@@ -388,14 +394,14 @@ def _as_codes(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     return numbered[: len(first)], numbered[len(first) :]
 
 
-def _scaled(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
+def _scale_columns(first: Floats, second: Floats, scale: Scale) -> tuple[Floats, Floats]:
     """Shift and divide a column; missing values lie at the first table's mean.
 
     Of ranks, each takes that within its own table, as a share of its values: missing ones lie in the middle.
     """
     if scale == "rank":
         return _rank_places(first), _rank_places(second)
-    placing = Placing.of(first, second, scale)
+    placing = CoordinateScale.of(first, second, scale)
     return placing(first), placing(second)
 
 
@@ -406,7 +412,7 @@ def _rank_places(values: Floats) -> Floats:
     return np.where(there, (ranks - 0.5) / max(int(there.sum()), 1), 0.5)
 
 
-class Placing(NamedTuple):
+class CoordinateScale(NamedTuple):
     """How the numbers of a column become coordinates."""
 
     origin: float  # half of it
@@ -414,7 +420,7 @@ class Placing(NamedTuple):
     mean: float
 
     @classmethod
-    def of(cls, first: Floats, second: Floats, scale: Scale) -> Placing:
+    def of(cls, first: Floats, second: Floats, scale: Scale) -> CoordinateScale:
         """Find it for a column of two tables.
 
         Where the first table has one value only (it may be of a single person), the spread of both is taken:
@@ -431,7 +437,11 @@ class Placing(NamedTuple):
         exponent = int(np.frexp(np.abs(of_scale).max())[1])
         mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
         both = np.concatenate(there) / 2 - origin
-        unit = _spread(both, scale) if scale == "pooled" else _spread(of_scale, scale) or _spread(both, scale)
+        unit = (
+            _scale_of(both, scale)
+            if scale == "pooled"
+            else _scale_of(of_scale, scale) or _scale_of(both, scale)
+        )
         return cls(float(origin), unit or 0.5, mean)
 
     def __call__(self, values: Floats) -> Floats:
@@ -442,7 +452,7 @@ class Placing(NamedTuple):
         return np.clip(placed, -FARTHEST, FARTHEST)
 
 
-def _spread(values: Floats, scale: Scale) -> float:
+def _scale_of(values: Floats, scale: Scale) -> float:
     """The deviation or the range of values; 0 where they are all the same."""
     if not len(values) or values.min() == values.max():
         return 0.0
@@ -452,18 +462,18 @@ def _spread(values: Floats, scale: Scale) -> float:
     return float(np.ldexp(np.ldexp(values, -exponent).std(), exponent))
 
 
-def _whitened(mine: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+def _whiten(known_points: Floats, released_points: Floats) -> tuple[Floats, Floats]:
     """Make Euclidean distances those of Mahalanobis with the sum of both tables' covariances."""
-    if not mine.shape[1] or not len(mine) or not len(theirs):
-        return mine, theirs
-    total = np.zeros((mine.shape[1], mine.shape[1]))
-    for each in (mine, theirs):
+    if not known_points.shape[1] or not len(known_points) or not len(released_points):
+        return known_points, released_points
+    total = np.zeros((known_points.shape[1], known_points.shape[1]))
+    for each in (known_points, released_points):
         centred = each - each.mean(axis=0)
         total += centred.T @ centred / len(each)
     # Each column in its own unit first, so that a wide one cannot make the others look redundant.
     units = np.sqrt(np.diagonal(total))
     units = np.where(units > 0, units, 1.0)
     values, vectors = np.linalg.eigh(total / np.outer(units, units))
-    kept = values > REDUNDANT * max(values.max(), 0.0)
-    turned = vectors[:, kept] / np.sqrt(values[kept]) / units[:, None]
-    return mine @ turned, theirs @ turned
+    significant = values > REDUNDANT * max(values.max(), 0.0)
+    turned = vectors[:, significant] / np.sqrt(values[significant]) / units[:, None]
+    return known_points @ turned, released_points @ turned

@@ -27,7 +27,7 @@ from sfumato.kernels.arrays import Bytes, Codes, Flags, Ints
 MAX_SUBSETS = 20_000
 
 
-class Cut(NamedTuple):
+class KeyPartition(NamedTuple):
     """The records cut into classes: the number of each record's class, and how many there are."""
 
     of_record: Codes
@@ -38,13 +38,13 @@ class Cut(NamedTuple):
 class KeyCodes:
     """The keys of a table as whole numbers, records of one person next to each other.
 
-    What is asked and answered here is in this order; ``back`` puts it into that of the table.
+    What is asked and answered here is in this order; ``in_table_order`` puts it into that of the table.
     """
 
     table: Table
     names: tuple[str, ...]
-    columns: tuple[Cut, ...]
-    holes: tuple[Flags | None, ...]  # where each key is missing, None where it never is
+    columns: tuple[KeyPartition, ...]
+    missing: tuple[Flags | None, ...]  # where each key is missing, None where it never is
     persons: Ints
     order: Ints | None  # None: that of the table
 
@@ -60,27 +60,29 @@ class KeyCodes:
             table, names, tuple(cut for cut, _ in coded), tuple(hole for _, hole in coded), persons, order
         )
 
-    def subsets(self, size: int) -> Iterator[tuple[tuple[int, ...], Cut]]:
+    def subsets(self, size: int) -> Iterator[tuple[tuple[int, ...], KeyPartition]]:
         """Yield all subsets of so many keys, as their positions, with the classes they make."""
         n = len(self.table)
-        path: list[tuple[int, Cut]] = []  # the keys of the present subset, with the classes up to each
+        path: list[
+            tuple[int, KeyPartition]
+        ] = []  # the keys of the present subset, with the classes up to each
         for subset in combinations(range(len(self.names)), size):
             shared = 0
             while shared < len(path) and path[shared][0] == subset[shared]:
                 shared += 1
             del path[shared:]
             for key in subset[shared:]:
-                before = path[-1][1] if path else Cut(np.zeros(n, dtype=np.int32), min(n, 1))
+                before = path[-1][1] if path else KeyPartition(np.zeros(n, dtype=np.int32), min(n, 1))
                 path.append((key, self.cut(before, self.columns[key])))
             yield subset, path[-1][1]
 
-    def cut(self, coarse: Cut, finer: Cut) -> Cut:
+    def cut(self, coarse: KeyPartition, finer: KeyPartition) -> KeyPartition:
         """Cut classes finer."""
         if coarse.n_classes <= 1:
             return finer
-        return Cut(*kernels.combinations.refine(*coarse, *finer))
+        return KeyPartition(*kernels.combinations.refine(*coarse, *finer))
 
-    def count(self, cut: Cut, *, only: Flags | None = None) -> Ints:
+    def count(self, cut: KeyPartition, *, only: Flags | None = None) -> Ints:
         """How many persons there are in each class, if wanted with a record among ``only`` these."""
         of_record, persons = cut.of_record, self.persons
         if only is not None:
@@ -90,14 +92,14 @@ class KeyCodes:
 
     def incomplete(self, subset: tuple[int, ...]) -> Flags | None:
         """Which records lack one of these keys; None if none does."""
-        there = [holes for key in subset if (holes := self.holes[key]) is not None]
+        there = [holes for key in subset if (holes := self.missing[key]) is not None]
         return np.logical_or.reduce(there) if there else None
 
     def overlapping(self, subset: tuple[int, ...]) -> Classes:
         """The classes of a subset in which a missing key agrees with every value."""
         return Classes.of(self.table, [self.names[key] for key in subset], missing="any")
 
-    def back(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    def in_table_order(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Put what was found of each record into the order of the table."""
         if self.order is None:
             return values
@@ -110,7 +112,7 @@ class KeyCodes:
         return values if self.order is None else values[self.order]
 
 
-class Found(NamedTuple):
+class SubsetCounts(NamedTuple):
     """Who is unsafe in a subset of the keys, for whom no part of it is, and how many combinations are."""
 
     subset: tuple[int, ...]
@@ -130,12 +132,12 @@ class SmallestUnsafe:
         self.sizes = range(1, min(dimension, len(keys.names)) + 1)
         self._below: dict[tuple[int, ...], Bytes] = {}  # who is unsafe in subsets of one key less
 
-    def of_size(self, size: int) -> Iterator[Found]:
+    def of_size(self, size: int) -> Iterator[SubsetCounts]:
         """Go through the subsets of so many keys."""
         level: dict[tuple[int, ...], Bytes] = {}
         for subset, cut in self.keys.subsets(size):
             unsafe, n_combinations = self._unsafe(subset, cut)
-            yield Found(subset, unsafe, unsafe & ~self._in_a_part(subset), n_combinations)
+            yield SubsetCounts(subset, unsafe, unsafe & ~self._in_a_part(subset), n_combinations)
             if size < self.sizes[-1]:
                 level[subset] = np.packbits(unsafe)
         self._below = level
@@ -148,7 +150,7 @@ class SmallestUnsafe:
         parts = [self._below[part] for part in combinations(subset, len(subset) - 1)]
         return np.unpackbits(np.bitwise_or.reduce(parts), count=n).astype(np.bool_)
 
-    def _unsafe(self, subset: tuple[int, ...], cut: Cut) -> tuple[Flags, int]:
+    def _unsafe(self, subset: tuple[int, ...], cut: KeyPartition) -> tuple[Flags, int]:
         """Whose combination is unsafe, and how many combinations are."""
         keys, holes = self.keys, self.keys.incomplete(subset)
         if self.missing == "any" and holes is not None:
@@ -168,13 +170,13 @@ class SmallestUnsafe:
 
 def code_column(
     table: Table, name: str, order: Ints | None, *, apart: bool = False
-) -> tuple[Cut, Flags | None]:
+) -> tuple[KeyPartition, Flags | None]:
     """One column as numbers from 0 without gaps, and where it is missing."""
     numbers, counts = number(column_codes(table, name, apart=apart))
     gone = table.missing(name)
     if order is not None:
         numbers, gone = numbers[order], gone[order]
-    return Cut(numbers.astype(np.int32), len(counts)), gone if gone.any() else None
+    return KeyPartition(numbers.astype(np.int32), len(counts)), gone if gone.any() else None
 
 
 def too_many(

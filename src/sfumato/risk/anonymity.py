@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import seen_table, untraced
+from sfumato.core.intruder_view import seen_table, why_persons_unknown
 from sfumato.core.measure import ClassValues, Counting, Score, Status, Tells
 from sfumato.core.params import Columns, Resource, param
 from sfumato.core.run import Run
@@ -23,9 +23,9 @@ from sfumato.risk._key_measures import (
     KeyMeasure,
     WorstClassMeasure,
     by_original,
+    count_records,
     counted_in,
     of_records,
-    records_where,
 )
 from sfumato.risk._population import population_refuses, population_sizes
 
@@ -41,7 +41,7 @@ def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float 
         "classes": len(classes),
         "incomplete_records": classes.incomplete,
     }
-    return facts | {f"records_below_{k}": records_where(classes, sizes < k) for k in _USUAL}
+    return facts | {f"records_below_{k}": count_records(classes, sizes < k) for k in _USUAL}
 
 
 class KAnonymity(WorstClassMeasure):
@@ -108,13 +108,13 @@ class KAnonymity(WorstClassMeasure):
         """The number of persons of each class."""
         return persons.astype(np.float64)
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Give bounds where nobody knows whose the records are."""
         return None if len(seen_table(evidence)) else EMPTY
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find the smallest class; its fewest persons, where it is not known whose the records are."""
-        score, doubt = super().measure(evidence, run), untraced(evidence)
+        score, doubt = super().measure(evidence, run), why_persons_unknown(evidence)
         if doubt is None:
             return score
         # No class has fewer persons than if its records were of those who have the most.
@@ -191,7 +191,7 @@ class KMap(KeyMeasure):
         sizes = population_sizes(evidence, classes, str(self.population))
         facts = class_facts(classes, sizes, table)
         facts["counted"] = "people of the population"
-        facts["not_in_population"] = records_where(classes, sizes == 0)
+        facts["not_in_population"] = count_records(classes, sizes == 0)
         return Score(
             value=float(sizes.min()),
             by_record=by_original(evidence, of_records(classes, sizes), worst="low"),
@@ -233,24 +233,24 @@ class XYAnonymity(WorstClassMeasure):
     x: Columns = param(("@key",), "Columns whose values are looked at one by one.", symbol="X")
     y: Columns = param(("@sensitive",), "Columns whose values are counted beside each.", symbol="Y")
 
-    def wanted(self, evidence: Evidence) -> tuple[str, ...]:
+    def key_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of ``x`` that the table still has."""
-        return _still_there(evidence, self.x)
+        return _released_columns(evidence, self.x)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Say why the two sets of columns do not do."""
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
-        counted, schema = _still_there(evidence, self.y), seen_table(evidence).schema
+        counted, schema = _released_columns(evidence, self.y), seen_table(evidence).schema
         if not counted:
             return f"{self.name} must find a column of `y` in the table, got: none"
-        if twice := sorted(set(counted) & set(self.wanted(evidence))):
+        if twice := sorted(set(counted) & set(self.key_columns(evidence))):
             return f"`x` and `y` of {self.name} must share no column, got: `{'`, `'.join(twice)}`"
         if odd := [name for name in counted if schema[name].kind not in self.kinds]:
             return f"`y` of {self.name} must name columns of values to compare, got: `{'`, `'.join(odd)}`"
-        told = {*counted, *self.wanted(evidence)} - set(evidence.known_columns)
-        apart = () if evidence.buckets is None else told & set(evidence.buckets.names)
+        unknown = {*counted, *self.key_columns(evidence)} - set(evidence.known_columns)
+        apart = () if evidence.buckets is None else unknown & set(evidence.buckets.names)
         if apart:
             return (
                 f"{self.name} must be of values that stand beside their records, got: "
@@ -258,25 +258,25 @@ class XYAnonymity(WorstClassMeasure):
             )
         return None
 
-    def _beside(self, evidence: Evidence) -> Classes:
+    def _classes_of_y(self, evidence: Evidence) -> Classes:
         """The classes of ``y``; that a value is missing in one way or another makes no two values of it."""
-        table, names = seen_table(evidence), _still_there(evidence, self.y)
+        table, names = seen_table(evidence), _released_columns(evidence, self.y)
         return evidence.remember(("beside", names), lambda: Classes.of(table, names, apart=False))
 
     def of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The number of distinct combinations of ``y`` in each class of ``x``."""
-        beside = self._beside(evidence)
+        beside = self._classes_of_y(evidence)
         values = beside.of_record + 1
         if self.missing == "worst":
             values = np.where((beside.codes == 0).any(axis=1)[beside.of_record], 0, values)
         counts = classes.counts_of(values, len(beside) + 1)
-        return np.maximum(counts.distinct - (counts.holes > 0), 1).astype(np.float64)
+        return np.maximum(counts.distinct - (counts.missing_counts > 0), 1).astype(np.float64)
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
         """How many combinations of ``y`` there are."""
-        return {"values": len(self._beside(evidence))}
+        return {"values": len(self._classes_of_y(evidence))}
 
 
-def _still_there(evidence: Evidence, words: Columns) -> tuple[str, ...]:
+def _released_columns(evidence: Evidence, words: Columns) -> tuple[str, ...]:
     schema = seen_table(evidence).schema
     return tuple(sorted(name for name in evidence.original.schema.resolve(words) if name in schema))

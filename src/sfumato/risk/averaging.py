@@ -11,7 +11,7 @@ import polars as pl
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.origin import Origin
-from sfumato.core.release import Release, stitched
+from sfumato.core.release import Release, concatenate_releases
 from sfumato.core.run import Run
 from sfumato.core.waves import Wave
 from sfumato.data.generalised.cover import Cover
@@ -20,7 +20,7 @@ from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._series import unseen, waves_of
+from sfumato.risk._series import waves_of, why_not_traceable
 from sfumato.risk.linkage import DistanceLinkage
 
 
@@ -79,7 +79,7 @@ class AveragingRisk(DistanceLinkage):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again."""
-        return super().refuses(evidence) or unseen(self.name, evidence)
+        return super().refuses(evidence) or why_not_traceable(self.name, evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link the last release alone, then the mean of all."""
@@ -89,18 +89,18 @@ class AveragingRisk(DistanceLinkage):
         last = super().measure(evidence, run)
         mean = last
         if waves.earlier:
-            made = averaged(now, waves.earlier, self.columns(evidence))
+            made = average_releases(now, waves.earlier, self.columns(evidence))
             mean = super().measure(replace(evidence, release=release.with_table(made)), run)
         worse = mean if mean.value >= last.value else last
-        told = {
+        details = {
             "releases": len(waves.earlier) + 1,
             "by_the_mean": mean.value,
             "by_the_last_alone": last.value,
         }
-        return replace(worse, baseline=last.value, details={**worse.details, **told})
+        return replace(worse, baseline=last.value, details={**worse.details, **details})
 
 
-def averaged(now: Wave, earlier: Sequence[Wave], names: Sequence[str]) -> Table:
+def average_releases(now: Wave, earlier: Sequence[Wave], names: Sequence[str]) -> Table:
     """The last release with what all of them say of each record in some columns."""
     made = now.reading
     for name in names:
@@ -192,8 +192,8 @@ def _in_common(name: str, tables: Sequence[Table], places: Sequence[Ints]) -> pl
 def _narrowest(made: Table, name: str, tables: Sequence[Table], places: Sequence[Ints]) -> Table:
     """The cell of each record that spans least, of equal ones that of the latest release."""
     pieces = [(Origin.unknown(), Release.of(table.select([name]))) for table in tables]
-    stacked = stitched(pieces, keep_order=False).table
-    spread = np.append(np.nan_to_num(Cover.of(stacked, name).spread(), nan=np.inf), np.inf)
+    stacked = concatenate_releases(pieces, keep_order=False).table
+    spread = np.append(np.nan_to_num(Cover.of(stacked, name).share_of_domain(), nan=np.inf), np.inf)
     starts = np.cumsum([0, *map(len, tables)])
     rows = np.stack(
         [np.where(own >= 0, own + start, len(stacked)) for own, start in zip(places, starts, strict=False)]

@@ -15,7 +15,7 @@ from sfumato.data.classes.classes import Classes, Counts
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstColumnMeasure, count_records, yes_or_no
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ def equal_distances(classes: Ints, counts: Ints, totals: Ints, of_table: Ints, n
 
     ``counts`` are those of the entries, ``of_table`` of the same values among the ``n`` of the table.
     """
-    mine = totals[classes]
-    surplus = np.maximum(counts * n - of_table * mine, 0) / (mine.astype(np.float64) * n)
+    of_class = totals[classes]
+    surplus = np.maximum(counts * n - of_table * of_class, 0) / (of_class.astype(np.float64) * n)
     return np.bincount(classes, weights=surplus, minlength=len(totals)).astype(np.float64)
 
 
@@ -46,9 +46,9 @@ def share_to_go(pieces: Sequence[tuple[Counts, Floats]], spare: float = 0.0) -> 
     n = len(pieces[0][0].totals)
     capped, held = np.full(n, spare), np.zeros(n)
     for counts, caps in pieces:
-        shares, mine = counts.counts / counts.totals[counts.classes], caps[counts.values]
-        over = shares > mine
-        capped += np.bincount(counts.classes[over], weights=mine[over], minlength=n) / len(pieces)
+        shares, of_class = counts.counts / counts.totals[counts.classes], caps[counts.values]
+        over = shares > of_class
+        capped += np.bincount(counts.classes[over], weights=of_class[over], minlength=n) / len(pieces)
         held += np.bincount(counts.classes[over], weights=shares[over], minlength=n) / len(pieces)
     excess = held - capped
     room = np.where(excess > 0, np.maximum(1.0 - capped, excess), 1.0)
@@ -74,15 +74,15 @@ def ordered_distances(counts: Counts, positions: Ints) -> Floats:
     order = np.lexsort((places, classes))
     classes, places, amounts = classes[order], places[order], amounts[order]
     n_classes, n_places = len(counts.totals), int(positions[1:].max(initial=0)) + 1
-    totals = counts.totals - counts.holes
+    totals = counts.totals - counts.missing_counts
     table = np.bincount(positions[1:], weights=counts.of_values[1:], minlength=n_places)
     below = np.cumsum(table)  # of the table up to each place
     sums = np.append(0.0, np.cumsum(below))
     n = below[-1] if len(below) else 0.0
     running = np.cumsum(amounts)
     starts = np.searchsorted(classes, np.arange(n_classes + 1))
-    mine = running - np.append(0, running)[starts[:-1]][classes]
-    shares = mine / totals[classes]
+    of_class = running - np.append(0, running)[starts[:-1]][classes]
+    shares = of_class / totals[classes]
     ends = np.append(places[1:], 0)
     last = np.append(classes[1:] != classes[:-1], True) if len(classes) else np.zeros(0, dtype=np.bool_)
     ends[last] = n_places - 1
@@ -97,11 +97,11 @@ def ordered_distances(counts: Counts, positions: Ints) -> Floats:
 def with_holes(distances: Floats, counts: Counts) -> Floats:
     """Add what the shares of missing values differ; the distance counts for the share that both know."""
     n = int(counts.of_values.sum())
-    mine, all_ = counts.holes / counts.totals, float(counts.of_values[0] / n)
+    of_class, all_ = counts.missing_counts / counts.totals, float(counts.of_values[0] / n)
     if not counts.of_values[0]:
         return distances
-    known = 1.0 - np.maximum(mine, all_)
-    return np.abs(mine - all_) + known * distances
+    known = 1.0 - np.maximum(of_class, all_)
+    return np.abs(of_class - all_) + known * distances
 
 
 def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
@@ -113,7 +113,7 @@ def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
     n = int(counts.of_values.sum())
     total = np.zeros(len(counts.totals))
     for labels in levels:
-        found = counts.recoded(labels)
+        found = counts.recode_values(labels)
         of_table = found.of_values[found.values]
         total += equal_distances(found.classes, found.counts, found.totals, of_table, n)
     return total / len(levels)
@@ -198,10 +198,10 @@ class TCloseness(WorstColumnMeasure):
         if reason is not None or self.distance in {"equal", "kind"}:
             return reason
         table = self.seen_values(evidence)
-        reasons = (self._unfit(evidence, table, name) for name in self.sensitive_columns(evidence))
+        reasons = (self._why_unsuitable(evidence, table, name) for name in self.sensitive_columns(evidence))
         return next((found for found in reasons if found is not None), None)
 
-    def _unfit(self, evidence: Evidence, table: Table, name: str) -> str | None:
+    def _why_unsuitable(self, evidence: Evidence, table: Table, name: str) -> str | None:
         if self.distance == "ordered":
             what = "intervals" if table.is_generalised(name) else f"a {table.schema[name].kind} column"
             fits = _has_order(table, name)
@@ -226,7 +226,7 @@ class TCloseness(WorstColumnMeasure):
             of_table = counts.of_values[counts.values]
             distances = equal_distances(counts.classes, counts.counts, counts.totals, of_table, n)
         if self.missing == "worst":
-            distances = distances + counts.holes / counts.totals
+            distances = distances + counts.missing_counts / counts.totals
             distances += float(counts.of_values[0] / counts.of_values.sum())
         return np.clip(distances, 0.0, 1.0)
 
@@ -239,7 +239,7 @@ class TCloseness(WorstColumnMeasure):
         if self.distance == "equal":
             return share_to_go([(counts, shares_of(counts))], level)
         if self.distance == "hierarchy":
-            labelled = map(counts.recoded, _labels(evidence, classes.table, name, counts))
+            labelled = map(counts.recode_values, _labels(evidence, classes.table, name, counts))
             return share_to_go([(each, shares_of(each)) for each in labelled], level)
         if level >= 1 or counts.of_values[0]:
             return np.zeros(len(classes))
@@ -330,7 +330,7 @@ class DeltaDisclosure(WorstColumnMeasure):
         """The largest change in each class, infinite where a value is lacking."""
         counts = classes.counts(name)
         lacking = counts.distinct < int((counts.of_values > 0).sum())
-        if self.missing == "worst" and len(classes) > 1 and counts.holes.any():
+        if self.missing == "worst" and len(classes) > 1 and counts.missing_counts.any():
             lacking[:] = True
         return np.where(lacking, np.inf, _changes(counts, np.abs))
 
@@ -347,7 +347,7 @@ class DeltaDisclosure(WorstColumnMeasure):
         """Whom it concerns, and what it would be among the values that are there."""
         finite = [_changes(classes.counts(name), np.abs).max() for name in self.sensitive_columns(evidence)]
         return {
-            "records_lacking_a_value": records_where(classes, np.isinf(worst)),
+            "records_lacking_a_value": count_records(classes, np.isinf(worst)),
             "finite": float(max(finite)),
         }
 
@@ -426,9 +426,9 @@ class BetaLikeness(WorstColumnMeasure):
         largest: Floats = np.maximum.reduceat(gains, counts.starts[:-1])
         if self.missing == "worst":
             n = int(counts.of_values.sum())
-            alone = np.where(counts.holes > 0, n / counts.totals - 1, 0.0)
+            alone = np.where(counts.missing_counts > 0, n / counts.totals - 1, 0.0)
             if self.kind == "enhanced":
-                bounds = -np.log(np.maximum(counts.holes, 1) / n)
+                bounds = -np.log(np.maximum(counts.missing_counts, 1) / n)
                 alone = np.where(alone > bounds * (1 + 1e-12), np.inf, alone)
             largest = np.maximum(largest, alone)
         return np.maximum(largest, 0.0)
@@ -447,9 +447,9 @@ class BetaLikeness(WorstColumnMeasure):
         n = int(counts.of_values.sum())
         if self.missing != "worst":
             return _ratios(counts) - 1, counts.of_values[counts.values] / n
-        more = counts.holes[counts.classes]
-        mine, of_table = counts.counts + more, counts.of_values[counts.values] + more
-        gains = (mine * n) / (counts.totals[counts.classes] * of_table) - 1
+        more = counts.missing_counts[counts.classes]
+        of_class, of_table = counts.counts + more, counts.of_values[counts.values] + more
+        gains = (of_class * n) / (counts.totals[counts.classes] * of_table) - 1
         return np.where(counts.values == 0, 0.0, gains), of_table / n
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
@@ -458,7 +458,7 @@ class BetaLikeness(WorstColumnMeasure):
             return {}
         beyond = np.isinf(worst)
         return {
-            "records_beyond_every_beta": records_where(classes, beyond),
+            "records_beyond_every_beta": count_records(classes, beyond),
             "feasible": yes_or_no(holds=not beyond.any()),
         }
 

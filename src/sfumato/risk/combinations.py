@@ -22,10 +22,10 @@ from sfumato.risk._key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk._subsets import Cut, KeyCodes, SmallestUnsafe, code_column, too_many
+from sfumato.risk._subsets import KeyCodes, KeyPartition, SmallestUnsafe, code_column, too_many
 
 #: What a confidence may be above the one allowed because of rounding.
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 
 
 class UnsafeCombinations(KeyMeasure):
@@ -121,9 +121,9 @@ class UnsafeCombinations(KeyMeasure):
                 f"combinations_{size}": n_combinations,
             }
         return Score(
-            value=float(worst_by_person(table, keys.back(unsafe).astype(np.float64)).mean()),
+            value=float(worst_by_person(table, keys.in_table_order(unsafe).astype(np.float64)).mean()),
             by_column={name: float(part.sum()) for name, part in zip(keys.names, part_of, strict=True)},
-            by_record=by_original(evidence, keys.back(smallest).astype(np.float64), worst="high"),
+            by_record=by_original(evidence, keys.in_table_order(smallest).astype(np.float64), worst="high"),
             details=details | {"counted": counted_in(table)},
         )
 
@@ -236,12 +236,12 @@ class LkcPrivacy(SensitiveMeasure):
             groups = np.minimum(groups, of_group)
             surest = np.maximum(surest, confidences)
         smallest, highest = int(groups.min()), float(surest.max())
-        holds = highest <= self.c + _ROUNDING
-        safe = np.where((surest <= self.c + _ROUNDING).all(axis=0), groups, 0)
+        holds = highest <= self.c + _FLOAT_TOLERANCE
+        safe = np.where((surest <= self.c + _FLOAT_TOLERANCE).all(axis=0), groups, 0)
         return Score(
             value=float(smallest) if holds else 0.0,
             by_column=dict(zip(names, surest.max(axis=1).tolist(), strict=True)),
-            by_record=by_original(evidence, keys.back(safe).astype(np.float64), worst="low"),
+            by_record=by_original(evidence, keys.in_table_order(safe).astype(np.float64), worst="low"),
             details={
                 "columns": len(keys.names),
                 "subsets": n_subsets,
@@ -256,9 +256,9 @@ class LkcPrivacy(SensitiveMeasure):
         self,
         keys: KeyCodes,
         subset: tuple[int, ...],
-        cut: Cut,
+        cut: KeyPartition,
         names: tuple[str, ...],
-        learnt: list[tuple[Cut, Flags | None]],
+        learnt: list[tuple[KeyPartition, Flags | None]],
     ) -> tuple[Ints, Floats]:
         """The size of each record's group, and for each sensitive column the highest confidence in it."""
         holes = keys.incomplete(subset)
@@ -277,9 +277,9 @@ class LkcPrivacy(SensitiveMeasure):
     def _surest(
         self,
         keys: KeyCodes,
-        cut: Cut,
+        cut: KeyPartition,
         counts: Ints,
-        learnt: tuple[Cut, Flags | None],
+        learnt: tuple[KeyPartition, Flags | None],
         alone: Flags | None,
     ) -> Floats:
         """The highest share of one value in each record's group; those ``alone`` are groups of their own."""

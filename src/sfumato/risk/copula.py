@@ -13,9 +13,9 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._cells import CellMeasure, Cells
+from sfumato.risk._cells import CellMeasure, ContingencyCells
 from sfumato.risk._key_measures import by_original, of_records
-from sfumato.risk._latent_normal import LatentNormal, ordered
+from sfumato.risk._latent_normal import LatentNormal, order_unordered_keys
 from sfumato.risk._sampling import UNIQUE
 
 #: So many people may have a value of a key that nobody else has: about as many of the population have one
@@ -88,7 +88,7 @@ class CopulaRisk(CellMeasure):
         """What is estimated of all records."""
         return UNIQUE if self.chance == "unique" else "matches that are right"
 
-    def known(self, alike: Floats, people: Floats) -> float | None:
+    def true_value(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in the population, or of matches that are right."""
         found = (people == 1) if self.chance == "unique" else 1.0 / people
         return float(alike @ found / alike.sum())
@@ -96,7 +96,7 @@ class CopulaRisk(CellMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Fit the latent variables, and integrate the box of each combination."""
         classes, people = self.classes(evidence), max(self.people(evidence), 1.0)
-        cells, n, lacking = Cells.of(classes), float(classes.persons.sum()), self.unknown(classes)
+        cells, n, lacking = ContingencyCells.of(classes), float(classes.persons.sum()), self.unknown(classes)
         table = classes.table
         unordered = [
             table.schema[key].kind is Kind.NOMINAL or table.is_generalised(key) for key in classes.keys
@@ -107,21 +107,21 @@ class CopulaRisk(CellMeasure):
                 f"{new:.0%} of the people have a value of a key that nobody else has: the sample does not "
                 "tell which values there are"
             )
-        cells = ordered(cells, unordered)
+        cells = order_unordered_keys(cells, unordered)
         model = LatentNormal.fit(cells, run)
         unique, match = _chances(model.chances(cells.codes, run)[cells.of_class], people)
-        expected = _chances(model.chances(model.drawn(), run), people)
+        expected = _chances(model.chances(model.lattice_sample(), run), people)
         known = float(classes.persons[lacking].sum()) / n
         means = {
             what: known + (1 - known) * float(each.mean())
             for what, each in zip(("unique", "match"), expected, strict=True)
         }
-        told = np.where(classes.persons > 1, 0.0, unique) if self.chance == "unique" else match
+        risks = np.where(classes.persons > 1, 0.0, unique) if self.chance == "unique" else match
         return Score(
             means[self.chance],
             status=Status.APPROXIMATE,
             reason="estimated by a model of how the keys go together" + self.weights_note(evidence),
-            by_record=by_original(evidence, of_records(classes, np.where(lacking, 1.0, told)), worst="high"),
+            by_record=by_original(evidence, of_records(classes, np.where(lacking, 1.0, risks)), worst="high"),
             details={
                 "people": people,
                 "sample": int(n),

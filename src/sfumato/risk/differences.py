@@ -17,8 +17,8 @@ from sfumato.data.persons import best_by_person
 from sfumato.data.schema import Kind, Role
 from sfumato.data.series import NOBODY
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._series import unseen, waves_of
-from sfumato.risk.averaging import averaged
+from sfumato.risk._series import waves_of, why_not_traceable
+from sfumato.risk.averaging import average_releases
 from sfumato.risk.linkage import DistanceLinkage
 
 #: Which share of the noise the intruder takes for one that stays: from all new to all but the same.
@@ -98,23 +98,26 @@ class DifferenceRisk(DistanceLinkage):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again."""
-        return super().refuses(evidence) or unseen(self.name, evidence)
+        return super().refuses(evidence) or why_not_traceable(self.name, evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link the last release alone, then what all of them tell of each amount."""
         waves, release = waves_of(evidence), evidence.release
         assert waves is not None and release is not None  # noqa: PT018  — `refuses` saw to it
         last = super().measure(evidence, run)
-        told: dict[str, float | str] = {"releases": len(waves.earlier) + 1, "by_the_last_alone": last.value}
+        details: dict[str, float | str] = {
+            "releases": len(waves.earlier) + 1,
+            "by_the_last_alone": last.value,
+        }
         if not waves.earlier:
-            return replace(last, baseline=last.value, details={**last.details, **told})
+            return replace(last, baseline=last.value, details={**last.details, **details})
         now, keys = waves.now(evidence), self.columns(evidence)
-        made = averaged(now, waves.earlier, keys)
+        made = average_releases(now, waves.earlier, keys)
         gains, course = {}, ("", 0.0)
         for name in _amounts(evidence, keys):
             history = _History.of(name, evidence, now, waves)
             best = history.best()
-            gains[name] = self._told(best.values, history, now) - self._told(
+            gains[name] = self._share_estimated(best.values, history, now) - self._share_estimated(
                 history.released[0], history, now
             )
             course = max(course, (best.course, gains[name]), key=lambda each: each[1])
@@ -124,18 +127,18 @@ class DifferenceRisk(DistanceLinkage):
         linked = super().measure(replace(evidence, release=release.with_table(made)), run)
         worse = max(linked, last, key=lambda each: each.value)
         gain = max(gains.values(), default=0.0)
-        told |= {"by_differences": linked.value, "amounts_told": max(gain, 0.0)}
+        details |= {"by_differences": linked.value, "amounts_told": max(gain, 0.0)}
         if course[0]:
-            told["course"] = course[0]
+            details["course"] = course[0]
         return replace(
             worse,
             value=max(worse.value, gain),
             baseline=last.value,
             by_column={name: max(each, 0.0) for name, each in gains.items()},
-            details={**worse.details, **told},
+            details={**worse.details, **details},
         )
 
-    def _told(self, values: Floats, history: _History, now: Wave) -> float:
+    def _share_estimated(self, values: Floats, history: _History, now: Wave) -> float:
         """The share of persons of whom an estimate is near enough."""
         truth = history.truth[0]
         there = ~np.isnan(truth) & (now.persons != NOBODY)
@@ -159,7 +162,7 @@ def _amounts(evidence: Evidence, keys: Sequence[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Estimate:
+class _AmountEstimate:
     """What an intruder takes the amounts of the last release for, and by which course."""
 
     values: Floats
@@ -167,7 +170,7 @@ class _Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class _AmountCourse:
     """A course: in release t an amount is ``factors[t]`` times that of the last, and ``steps[t]``."""
 
     name: str
@@ -203,14 +206,14 @@ class _History:
             truth.append(_truth(name, now, wave, waves))
         return cls(np.stack(released), np.stack(truth))
 
-    def best(self) -> _Estimate:
+    def best(self) -> _AmountEstimate:
         """The estimate that serves best; what the last release says if none does better."""
-        found, least = _Estimate(self.released[0]), self._error(self.released[0])
+        found, least = _AmountEstimate(self.released[0]), self._error(self.released[0])
         for line in self._lines():
             for values in self._estimates(line):
                 error = self._error(values)
                 if error < least:
-                    found, least = _Estimate(values, line.name), error
+                    found, least = _AmountEstimate(values, line.name), error
         return found
 
     def _error(self, values: Floats) -> float:
@@ -220,18 +223,18 @@ class _History:
         off = off[~np.isnan(off)]
         return float(np.quantile(off, _FOLLOWERS)) if len(off) else np.inf
 
-    def _lines(self) -> Iterator[_Line]:
+    def _lines(self) -> Iterator[_AmountCourse]:
         """The courses that an intruder may know."""
         turns = range(len(self.released))
         ones, zeros = np.ones(len(turns)), np.zeros(len(turns))
         pairs = [self._pair(turn) for turn in turns]
         factors = np.array([_ratio(now, then) for now, then in pairs])
         steps = np.array([_densest(then - now) for now, then in pairs])
-        yield _Line("proportional", factors, zeros)
-        yield _Line("absolute", ones, steps)
+        yield _AmountCourse("proportional", factors, zeros)
+        yield _AmountCourse("absolute", ones, steps)
         for name, start in (("proportional", (factors, zeros)), ("absolute", (ones, steps))):
-            fits = [_fitted(*pair, start[0][turn], start[1][turn]) for turn, pair in enumerate(pairs)]
-            yield _Line(f"mixed, from {name}", *np.array(fits).T)
+            fits = [_fit_line(*pair, start[0][turn], start[1][turn]) for turn, pair in enumerate(pairs)]
+            yield _AmountCourse(f"mixed, from {name}", *np.array(fits).T)
 
     def _pair(self, turn: int) -> tuple[Floats, Floats]:
         """The amounts of people now and then; as released on average, where the truth is not at hand."""
@@ -244,7 +247,7 @@ class _History:
                 return now.mean(keepdims=True), then.mean(keepdims=True)  # noise is gone in the mean of all
         return np.ones(1), np.ones(1)
 
-    def _estimates(self, line: _Line) -> Iterator[Floats]:
+    def _estimates(self, line: _AmountCourse) -> Iterator[Floats]:
         """Best linear unbiased estimates for noise that is added, and for noise that multiplies."""
         there = ~np.isnan(self.released)
         factors, steps = (np.where(there, each[:, None], 0.0) for each in (line.factors, line.steps))
@@ -257,14 +260,14 @@ class _History:
         sizes = np.where(there, self.released, 0.0) ** 2
         for share in _OWN_SHARES:
             common = share / (1 + (counts - 1) * share)
-            yield self._or_last(products - common * sums * rests, squares - common * sums**2, squares)
+            yield self._ratio_or_last(products - common * sums * rests, squares - common * sums**2, squares)
             prior = stepped + (1 - share) * sizes.sum(axis=0) / counts
             whole = squares * prior - crossed**2
             level = products * prior - crossed * pulled
             factor = whole + squares * pulled - crossed * products
-            yield self._or_last(level, factor, squares * prior)
+            yield self._ratio_or_last(level, factor, squares * prior)
 
-    def _or_last(self, above: Floats, below: Floats, scale: Floats) -> Floats:
+    def _ratio_or_last(self, above: Floats, below: Floats, scale: Floats) -> Floats:
         """A quotient; where there is none, or who is in one release only, what the last one says."""
         sure = (np.abs(below) > _NOTHING * np.abs(scale)) & ((~np.isnan(self.released)).sum(axis=0) > 1)
         return np.where(
@@ -297,7 +300,7 @@ def _densest(values: Floats) -> float:
     return float(np.median(ordered[start : start + size]))
 
 
-def _fitted(now: Floats, then: Floats, factor: float, step: float) -> tuple[float, float]:
+def _fit_line(now: Floats, then: Floats, factor: float, step: float) -> tuple[float, float]:
     """The line that the people nearest to it keep to, from a first guess."""
     for _ in range(_ROUNDS):
         off = np.abs(then - factor * now - step)

@@ -19,8 +19,8 @@ from sfumato.kernels.arrays import Flags
 from sfumato.risk._key_measures import (
     SensitiveMeasure,
     by_original,
+    count_records,
     of_records,
-    records_where,
     worst_by_person,
 )
 
@@ -95,19 +95,19 @@ class AttributeDisclosure(SensitiveMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse two ways of saying what must not be told, and a range of what is no number."""
         reason = super().refuses(evidence)
-        if reason is not None or not (self._ranged or self.value is not None):
+        if reason is not None or not (self._has_bounds or self.value is not None):
             return reason
-        return self._unclear() or self._unfit(evidence)
+        return self._unclear() or self._why_unsuitable(evidence)
 
     def _unclear(self) -> str | None:
         """Why nobody can tell what must not be told."""
-        if self._ranged and self.value is not None:
+        if self._has_bounds and self.value is not None:
             return f"{self.name} must be given a range or a value, got: both"
         if self.low is not None and self.high is not None and self.low > self.high:
             return f"`low` of {self.name} must not be above `high`, got: {self.low:g} and {self.high:g}"
         return None
 
-    def _unfit(self, evidence: Evidence) -> str | None:
+    def _why_unsuitable(self, evidence: Evidence) -> str | None:
         """Why the columns cannot have what must not be told."""
         names = self.sensitive_columns(evidence)
         if len(names) > 1:
@@ -115,25 +115,25 @@ class AttributeDisclosure(SensitiveMeasure):
                 f"{self.name} must be told by `sensitive` which column the range or value is of, "
                 f"got: {len(names)} columns"
             )
-        if self._ranged and not _is_numeric(self.seen_values(evidence), names[0]):
+        if self._has_bounds and not _is_numeric(self.seen_values(evidence), names[0]):
             return f"{self.name} must be given a column of numbers for a range, got: `{names[0]}`"
-        if not self._ranged and is_interval(self.seen_values(evidence).frame.schema[names[0]]):
+        if not self._has_bounds and is_interval(self.seen_values(evidence).frame.schema[names[0]]):
             return f"{self.name} must be given `low` and `high` for a column of ranges, got: `value`"
         return None
 
     @property
-    def _ranged(self) -> bool:
+    def _has_bounds(self) -> bool:
         return self.low is not None or self.high is not None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find the classes that tell, column by column, and who is in them."""
         table, classes = self.seen_values(evidence), self.classes(evidence)
         names = self.sensitive_columns(evidence)
-        told, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
+        is_disclosed, by_column, concerned = np.zeros(len(table), dtype=np.bool_), {}, 0
         for name in run.track(self.title, names, len(names)):
             having, telling = self._of_column(table, classes, name)
             disclosed = having & of_records(classes, telling.astype(np.int64)).astype(np.bool_)
-            told |= disclosed
+            is_disclosed |= disclosed
             at_stake = worst_by_person(table, having.astype(np.float64)) > 0
             concerned += int(having.sum())
             if at_stake.any():
@@ -144,13 +144,13 @@ class AttributeDisclosure(SensitiveMeasure):
         return Score(
             value=max(by_column.values()),
             by_column=by_column,
-            by_record=by_original(evidence, told.astype(np.float64), worst="high"),
+            by_record=by_original(evidence, is_disclosed.astype(np.float64), worst="high"),
             details={
                 "records": len(table),
                 "records_concerned": concerned,
-                "records_disclosed": int(told.sum()),
+                "records_disclosed": int(is_disclosed.sum()),
                 "classes": len(classes),
-                "records_alone": records_where(classes, classes.persons == 1),
+                "records_alone": count_records(classes, classes.persons == 1),
             },
         )
 
@@ -158,10 +158,10 @@ class AttributeDisclosure(SensitiveMeasure):
         """Which records have what must not be told, and which classes tell it."""
         counts = classes.counts(name)
         there = counts.values > 0
-        harmless = counts.holes if self.missing == "worst" else np.zeros_like(counts.holes)
-        if not self._ranged and self.value is None:
+        harmless = counts.missing_counts if self.missing == "worst" else np.zeros_like(counts.missing_counts)
+        if not self._has_bounds and self.value is None:
             values = np.bincount(counts.classes[there], minlength=len(classes))
-            return ~table.missing(name), (values == 1) & ((counts.holes == 0) | (harmless > 0))
+            return ~table.missing(name), (values == 1) & ((counts.missing_counts == 0) | (harmless > 0))
         having = self._having(table, name) & ~table.missing(name)
         has = _codes_that(having, counts)[counts.values]
         with_it = np.bincount(counts.classes[has], weights=counts.counts[has], minlength=len(classes)).astype(
@@ -172,7 +172,7 @@ class AttributeDisclosure(SensitiveMeasure):
     def _having(self, table: Table, name: str) -> Flags:
         """Which records have for sure what must not be told."""
         series = table.frame[name]
-        if self._ranged:
+        if self._has_bounds:
             cover, inside = Cover.of(table, name), np.ones(len(table), dtype=np.bool_)
             if self.low is not None:
                 inside &= cover.lows >= self.low  # NaN, for what is missing, is not

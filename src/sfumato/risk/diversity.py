@@ -15,10 +15,10 @@ from sfumato.core.measure import ClassValues, Counting, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._key_measures import Facts, WorstColumnMeasure, records_where, yes_or_no
+from sfumato.risk._key_measures import Facts, WorstColumnMeasure, count_records, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +59,16 @@ def profiles(counts: Counts, *, fill: bool) -> Profiles:
 
     No other filling makes a class less diverse, by whatever measure.
     """
-    if not fill or not counts.holes.any():
+    if not fill or not counts.missing_counts.any():
         return Profiles(counts.classes, counts.counts, counts.starts)
     lone = counts.distinct == 1  # where nothing else stands, missing values may all be the same
-    kept = (counts.values > 0) | lone[counts.classes]
-    classes, amounts = counts.classes[kept], counts.counts[kept]
+    counted_entries = (counts.values > 0) | lone[counts.classes]
+    classes, amounts = counts.classes[counted_entries], counts.counts[counted_entries]
     starts = np.searchsorted(classes, np.arange(len(counts.starts)))
     most = np.maximum.reduceat(amounts, starts[:-1])
     frequent = np.flatnonzero(amounts == most[classes])
     first = frequent[np.unique(classes[frequent], return_index=True)[1]]
-    amounts[first] += np.where(lone, 0, counts.holes)
+    amounts[first] += np.where(lone, 0, counts.missing_counts)
     return Profiles(classes, amounts, starts)
 
 
@@ -78,7 +78,7 @@ def entropy_diversity(found: Profiles) -> Floats:
     entropies = -np.add.reduceat(shares * np.log(shares), found.starts[:-1])
     values = np.exp(entropies)
     whole = np.rint(values)
-    return np.where(np.abs(values - whole) <= _ROUNDING * whole, whole, values)
+    return np.where(np.abs(values - whole) <= _FLOAT_TOLERANCE * whole, whole, values)
 
 
 def recursive_diversity(found: Profiles, c: float) -> Ints:
@@ -121,7 +121,7 @@ class _Diversity(WorstColumnMeasure):
         certain = np.zeros(len(classes), dtype=np.bool_)
         for name in self.sensitive_columns(evidence):
             certain |= profiles(classes.counts(name), fill=self.missing == "worst").distinct == 1
-        return {"records_with_certain_value": records_where(classes, certain)}
+        return {"records_with_certain_value": count_records(classes, certain)}
 
 
 class LDiversity(_Diversity):
@@ -227,7 +227,7 @@ class LDiversity(_Diversity):
         if classes.joined is None:
             return super().per_class(evidence, classes, name)
         records = classes_of(evidence, classes.keys, missing=self.missing)
-        cells, of_class = classes.divided(records)
+        cells, of_class = classes.divide_by(records)
         least = np.full(len(classes), np.inf)
         np.minimum.at(least, of_class, super().per_class(evidence, cells, name))
         pooled = profiles(classes.counts(name), fill=self.missing == "worst")
@@ -281,7 +281,7 @@ class RecursiveDiversity(_Diversity):
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
         """How many records stand in classes with fewer values than asked for."""
-        few = {"records_with_fewer_values": records_where(classes, np.isinf(worst))}
+        few = {"records_with_fewer_values": count_records(classes, np.isinf(worst))}
         return {**super().facts(evidence, classes, worst), **few}
 
     def endless(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import classes_of, joining, untrue
+from sfumato.core.intruder_view import classes_of, joining, why_pairs_unknown
 from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -16,7 +16,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._spaces import NOISE_NOT_SEEN, Space, TrueLinkMeasure, inexact, space_of
+from sfumato.risk._spaces import NOISE_NOT_SEEN, LinkageSpace, TrueLinkMeasure, space_of, why_generalised
 from sfumato.risk.linkage import by_original
 
 
@@ -82,9 +82,9 @@ class ExactMatch(TrueLinkMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody knows which matches are right."""
         return (
-            self.unfit(evidence)
-            or untrue(self.name, evidence)
-            or inexact(self.name, self.columns(evidence), evidence.known_table)
+            self.why_unsuitable(evidence)
+            or why_pairs_unknown(self.name, evidence)
+            or why_generalised(self.name, self.columns(evidence), evidence.known_table)
         )
 
     def sentence(self, value: float) -> str:
@@ -96,24 +96,24 @@ class ExactMatch(TrueLinkMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
-        if not len(space.rows) or not len(space.released):
+        if not len(space.rows) or not len(space.released_rows):
             return Score.not_estimable("the intruder holds no record that is in the release")
         covered = _covered_by_own(evidence, names, space)
-        found = _alone(evidence, names, space, run)
+        found = _is_covered_by_own_only(evidence, names, space, run)
         if joining(evidence):
-            found |= _together(evidence, names, space, covered)
+            found |= _are_groups_covered(evidence, names, space, covered)
         return Score(
             value=float(best_by_person(space.persons, found.astype(np.float64)).mean()),
             by_record=by_original(space.rows, found.astype(np.float64), len(evidence.known_table)),
             details={
-                **self.counted(space, evidence, names),
+                **self.count_details(space, evidence, names),
                 "covered": int(covered.sum()),
                 "found": int(found.sum()),
             },
         )
 
 
-def _covered_by_own(evidence: Evidence, names: tuple[str, ...], space: Space) -> Flags:
+def _covered_by_own(evidence: Evidence, names: tuple[str, ...], space: LinkageSpace) -> Flags:
     """Whether each of mine is covered by the released record that is the same."""
     assert evidence.protected is not None and space.truth is not None  # noqa: PT018  — `refuses` saw to it
     covered = space.truth >= 0
@@ -124,7 +124,9 @@ def _covered_by_own(evidence: Evidence, names: tuple[str, ...], space: Space) ->
     return covered
 
 
-def _alone(evidence: Evidence, names: tuple[str, ...], space: Space, run: Run) -> Flags:
+def _is_covered_by_own_only(
+    evidence: Evidence, names: tuple[str, ...], space: LinkageSpace, run: Run
+) -> Flags:
     """Whether each of mine is covered by released records of the same person, and by no others."""
     released, owners = evidence.protected, space.owners
     assert released is not None and owners is not None  # noqa: PT018  — `refuses` saw to it
@@ -134,15 +136,20 @@ def _alone(evidence: Evidence, names: tuple[str, ...], space: Space, run: Run) -
     examples = replace(evidence, release=Release.as_read(released.take(classes.examples), evidence.buckets))
     assert examples.protected is not None  # it was one above
     silent = np.column_stack(
-        [cover_of(evidence.known_table, examples.protected, name, nested=True)[1].silent for name in names]
+        [
+            cover_of(evidence.known_table, examples.protected, name, nested=True)[1].uninformative
+            for name in names
+        ]
     )
     found = np.zeros(len(space.rows), dtype=np.bool_)
     for pattern in np.unique(silent[whose >= 0], axis=0):
         asked = np.flatnonzero(np.isin(space.persons, whose[(silent == pattern).all(axis=1) & (whose >= 0)]))
-        kept = np.flatnonzero(~(silent & ~pattern).any(axis=1))
-        there = examples.read_as(examples.protected.take(kept))
+        rows = np.flatnonzero(~(silent & ~pattern).any(axis=1))
+        there = examples.read_as(examples.protected.take(rows))
         near = nearness_of(there, names, space.rows[asked], metric="hamming", scale="range")
-        found[asked] |= near.alone(space.persons[asked], whose[kept], tick=run.ticker("exact matches"))
+        found[asked] |= near.is_covered_by_own_only(
+            space.persons[asked], whose[rows], tick=run.ticker("exact matches")
+        )
     return found
 
 
@@ -154,7 +161,9 @@ def _only_owners(of_record: Ints, owners: Ints, n_classes: int) -> Ints:
     return np.where(least == most, most, -1)
 
 
-def _together(evidence: Evidence, names: tuple[str, ...], space: Space, covered: Flags) -> Flags:
+def _are_groups_covered(
+    evidence: Evidence, names: tuple[str, ...], space: LinkageSpace, covered: Flags
+) -> Flags:
     """Whether two or more records that belong together are covered, and no others' look the same."""
     assert space.truth is not None  # `refuses` saw to it
     numbers = list(joining(evidence).values())[-1]

@@ -1,7 +1,7 @@
 """Risk by global linkage: all records are linked at once, one to one, at the least total distance.
 
 An intruder who holds many records knows that no two of them are the same released record, and so rules out
-links that a look at single records would leave. See `Space` for what is compared.
+links that a look at single records would leave. See `LinkageSpace` for what is compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core.approaches import approaches
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import untrue
+from sfumato.core.intruder_view import why_pairs_unknown
 from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
@@ -24,14 +24,14 @@ from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._global_coverage import (
-    Boxes,
-    Linked,
+    CandidatePairs,
+    CertifiedLinkage,
     boxes_of,
     linked_boxes,
     ties_of_boxes,
     tight_pairs,
 )
-from sfumato.risk._spaces import LinkageMeasure, Space, inexact
+from sfumato.risk._spaces import LinkageMeasure, LinkageSpace, why_generalised
 from sfumato.risk.linkage import expected_links
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
@@ -133,48 +133,50 @@ class GlobalLinkage(LinkageMeasure):
         """Refuse a bound that is missing, or that belongs to no `pairs`."""
         if (self.pairs == "published") != (self.bound is not None):
             return f"{self.name} must be given a `bound` with pairs=published, and only then"
-        reason = self.unfit(evidence) or untrue(self.name, evidence)
+        reason = self.why_unsuitable(evidence) or why_pairs_unknown(self.name, evidence)
         if reason:
             return reason
         assert evidence.protected is not None  # that was a reason
         names = self.columns(evidence)
         if self.pairs != "all" and evidence.protected.is_generalised(*names):
             return f"{self.name} must have pairs=all where released values are generalised, got: {self.pairs}"
-        return inexact(self.name, names, evidence.known_table)
+        return why_generalised(self.name, names, evidence.known_table)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Solve the assignment, prove it, and count."""
         assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
         coarse = evidence.protected.is_generalised(*names)
-        space = self.space(evidence, run, () if coarse else names).shuffled(run.rng("shuffle"))
-        if not len(space.mine) or not len(space.theirs):
+        space = self.space(evidence, run, () if coarse else names).shuffle(run.rng("shuffle"))
+        if not len(space.known_points) or not len(space.released_points):
             return Score.not_estimable("the intruder holds no record that is in the release")
         if coarse:
             return self._of_boxes(evidence, space, names, run)
         radii = self.radii(space, run)
         found = kernels.assignment.solve(
-            space.mine, space.theirs, space.metric, n_codes=space.n_codes, weights=space.weights, radii=radii,
+            space.known_points, space.released_points, space.metric, n_codes=space.n_codes,
+            weights=space.weights, radii=radii,
             tick=run.ticker(self.title), limit=self.rounds,
         )  # fmt: skip
         if not found.complete and found.certified is False and self.bound is not None:
             return Score.not_estimable("no one-to-one linkage keeps to the published bound: it is below δ")
         details = {
-            **self.counted(space, evidence, names),
-            "mean_distance": found.distance / max(min(len(space.mine), len(space.theirs)), 1),
+            **self.count_details(space, evidence, names),
+            "mean_distance": found.distance
+            / max(min(len(space.known_points), len(space.released_points)), 1),
             "gap": found.gap * found.unit,
         }
         score = _expected_links(evidence, space, chances(space, found.partners), details)
         if found.certified:
-            score = self.settled(score, space, self.ties(space, found, radii, run))
+            score = self.with_tie_bounds(score, space, self.ties(space, found, radii, run))
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
-                            space.released, score.value, score.interval)  # fmt: skip
+                            space.released_rows, score.value, score.interval)  # fmt: skip
         if not found.certified:
             reason = "the search ended without a proof that no linkage costs less"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         return replace(score, proof=proof)
 
-    def _of_boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...], run: Run) -> Score:
+    def _of_boxes(self, evidence: Evidence, space: LinkageSpace, names: tuple[str, ...], run: Run) -> Score:
         """Link records to what released ones may stand for."""
         made = self.boxes(evidence, space, names)
         linked = None if made is None else linked_boxes(made, right_links(space), run)
@@ -185,7 +187,7 @@ class GlobalLinkage(LinkageMeasure):
         n_linked = max(int(is_linked.sum()), 1)
         cost = int(found.row_prices[is_linked].sum() + found.column_prices[found.partners[is_linked]].sum())
         details = {
-            **self.counted(space, evidence, names),
+            **self.count_details(space, evidence, names),
             "metric": "information loss of those that cover"
             if boxes.only_covering
             else f"{space.metric} to what released values stand for, and information loss",
@@ -201,26 +203,27 @@ class GlobalLinkage(LinkageMeasure):
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         else:
             tied = ties_of_boxes(boxes, found, pairs, right_links(space))
-            score = self.settled(score, space, tied, boxes.classes)
+            score = self.with_tie_bounds(score, space, tied, boxes.classes)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
-                            space.released, score.value, score.interval)  # fmt: skip
+                            space.released_rows, score.value, score.interval)  # fmt: skip
         return replace(score, proof=proof)
 
-    def boxes(self, evidence: Evidence, space: Space, names: tuple[str, ...]) -> Boxes | None:
+    def boxes(self, evidence: Evidence, space: LinkageSpace, names: tuple[str, ...]) -> CandidatePairs | None:
         """The released records as boxes, in the order of a space; None if they are too many."""
         nearness = nearness_of(evidence, names, space.rows, metric=self.metric, scale=self.scale)
-        return boxes_of(nearness, space.released)
+        return boxes_of(nearness, space.released_rows)
 
     @staticmethod
-    def ties(space: Space, found: Any, radii: Floats | None, run: Run) -> Any:
+    def ties(space: LinkageSpace, found: Any, radii: Floats | None, run: Run) -> Any:
         """The fewest and the most correct links of all linkages of least cost, and which are certain."""
         return kernels.assignment.ties(
-            space.mine, space.theirs, space.metric, found, right_links(space), n_codes=space.n_codes,
+            space.known_points, space.released_points, space.metric, found, right_links(space),
+            n_codes=space.n_codes,
             weights=space.weights, radii=radii, tick=run.ticker("other linkages"),
         )  # fmt: skip
 
     @staticmethod
-    def settled(score: Score, space: Space, tied: Any, classes: Ints | None = None) -> Score:
+    def with_tie_bounds(score: Score, space: LinkageSpace, tied: Any, classes: Ints | None = None) -> Score:
         """Write down what holds in all linkages of least cost, and whether the one found tells of all.
 
         The ``classes`` number the released records that are identical, where it is not by where they lie.
@@ -240,14 +243,14 @@ class GlobalLinkage(LinkageMeasure):
             details["ties"] = "not looked through: the interval may be wider than need be"
         return replace(score, interval=interval, interval_is_proved=True, details=details)
 
-    def radii(self, space: Space, run: Run) -> Floats | None:
+    def radii(self, space: LinkageSpace, run: Run) -> Floats | None:
         """How far the partner of each record may be; None: any distance."""
         if self.pairs == "all":
             return None
         if self.bound is not None:
-            return np.full(len(space.mine), self.bound)
+            return np.full(len(space.known_points), self.bound)
         if self.pairs == "delta":
-            return np.full(len(space.mine), distortion(space))
+            return np.full(len(space.known_points), distortion(space))
         rivals = _rivals(space, run, cap=None if self.pairs == "rank" else 1)
         if self.pairs == "own":
             own: Floats = rivals.references
@@ -256,25 +259,26 @@ class GlobalLinkage(LinkageMeasure):
 
 
 def _expected_links(
-    evidence: Evidence, space: Space, chances: Floats, details: Mapping[str, float | int | str]
+    evidence: Evidence, space: LinkageSpace, chances: Floats, details: Mapping[str, float | int | str]
 ) -> Score:
     """The score of a linkage; that a record is linked to its own in one says not that it is in all others."""
     score = expected_links(evidence, space, chances, details)
     return replace(
-        score, details={key: said for key, said in score.details.items() if key != "links_certain"}
+        score, details={key: value for key, value in score.details.items() if key != "links_certain"}
     )
 
 
-def _rivals(space: Space, run: Run, *, cap: int | None) -> Any:
-    return kernels.linking.rivals(
-        space.mine, space.theirs, space.persons, space.owners, metric=space.metric, n_codes=space.n_codes,
+def _rivals(space: LinkageSpace, run: Run, *, cap: int | None) -> Any:
+    return kernels.linking.closer_counts(
+        space.known_points, space.released_points, space.persons, space.owners, metric=space.metric,
+        n_codes=space.n_codes,
         weights=space.weights, cap=cap, tick=run.ticker("nearer records"),
     )  # fmt: skip
 
 
-def distances(space: Space, mine: Ints, theirs: Ints) -> Floats:
+def distances(space: LinkageSpace, known_rows: Ints, released_rows: Ints) -> Floats:
     """Distances of pairs of one of mine and one of theirs."""
-    gaps = np.abs(space.mine[mine] - space.theirs[theirs])
+    gaps = np.abs(space.known_points[known_rows] - space.released_points[released_rows])
     n_measured = gaps.shape[-1] - space.n_codes if space.metric != "hamming" else 0
     measured, unequal = gaps[..., :n_measured], (gaps[..., n_measured:] > 0) * space.weights
     if space.metric == "euclidean":
@@ -286,20 +290,20 @@ def distances(space: Space, mine: Ints, theirs: Ints) -> Floats:
     return far
 
 
-def distortion(space: Space) -> float:
+def distortion(space: LinkageSpace) -> float:
     """The most that any record moved: δ, the largest distance between a record and its own released one."""
     assert space.truth is not None  # measures of true links see to it
     there = np.flatnonzero(space.truth >= 0)
     return float(distances(space, there, space.truth[there]).max(initial=0.0))
 
 
-def nth_distances(space: Space, count: int, run: Run) -> Floats | None:
+def nth_distances(space: LinkageSpace, count: int, run: Run) -> Floats | None:
     """Distance from each of mine to the ``count``-th nearest of theirs; None if that is all of them."""
-    n_theirs = len(space.theirs)
+    n_theirs = len(space.released_points)
     if count >= n_theirs:
         return None
-    step = max(1, _BLOCK_OF_DISTANCES // (n_theirs * max(space.mine.shape[1], 1)))
-    nth = np.empty(len(space.mine))
+    step = max(1, _BLOCK_OF_DISTANCES // (n_theirs * max(space.known_points.shape[1], 1)))
+    nth = np.empty(len(space.known_points))
     everyone = np.arange(n_theirs)
     for start in run.track("nearest records", range(0, len(nth), step), total=-(-len(nth) // step)):
         rows = np.arange(start, min(start + step, len(nth)))
@@ -308,7 +312,7 @@ def nth_distances(space: Space, count: int, run: Run) -> Floats | None:
     return nth
 
 
-def chances(space: Space, partners: Ints, groups: tuple[Ints, Ints] | None = None) -> Floats:
+def chances(space: LinkageSpace, partners: Ints, groups: tuple[Ints, Ints] | None = None) -> Floats:
     r"""Chance of each of mine to be linked to one of its own, if identical records change places at random.
 
     With :math:`f_{RC}` of the linked pairs between the identical records :math:`R` and :math:`C`, a record of
@@ -316,20 +320,20 @@ def chances(space: Space, partners: Ints, groups: tuple[Ints, Ints] | None = Non
     identical to whom is said by ``groups``, else by where they lie.
     """
     if groups is None:
-        groups = _identical(space.mine), _identical(space.theirs)
-    (mine, theirs), (n_mine, n_theirs) = groups, (np.bincount(each) for each in groups)
+        groups = _identical(space.known_points), _identical(space.released_points)
+    (known_rows, released_rows), (n_mine, n_theirs) = groups, (np.bincount(each) for each in groups)
     linked = np.flatnonzero(partners >= 0)
-    between = mine[linked] * len(n_theirs) + theirs[partners[linked]]
+    between = known_rows[linked] * len(n_theirs) + released_rows[partners[linked]]
     kinds, counts = np.unique(between, return_counts=True)
     first, second = right_links(space)
-    wanted = mine[first] * len(n_theirs) + theirs[second]
+    wanted = known_rows[first] * len(n_theirs) + released_rows[second]
     places = np.minimum(np.searchsorted(kinds, wanted), max(len(kinds) - 1, 0))
     flows = np.where(kinds[places] == wanted, counts[places], 0) if len(kinds) else np.zeros(len(wanted))
-    shares = flows / (n_mine[mine[first]] * n_theirs[theirs[second]])
-    return np.minimum(np.bincount(first, weights=shares, minlength=len(mine)), 1.0)
+    shares = flows / (n_mine[known_rows[first]] * n_theirs[released_rows[second]])
+    return np.minimum(np.bincount(first, weights=shares, minlength=len(known_rows)), 1.0)
 
 
-def _most_found(space: Space, classes: Ints | None) -> float:
+def _most_found(space: LinkageSpace, classes: Ints | None) -> float:
     """The largest share of persons that any linkage finds, if identical records change places at random.
 
     A record is linked into one class of identical ones at a time, and is there with the chance of those that
@@ -337,7 +341,7 @@ def _most_found(space: Space, classes: Ints | None) -> float:
     """
     assert space.owners is not None  # measures of true links see to it
     held = pl.DataFrame(
-        {"person": space.owners, "class": _identical(space.theirs) if classes is None else classes}
+        {"person": space.owners, "class": _identical(space.released_points) if classes is None else classes}
     )
     shares = (
         held.group_by("person", "class")
@@ -349,7 +353,7 @@ def _most_found(space: Space, classes: Ints | None) -> float:
     return float(persons["share"].fill_null(0.0).sum() / len(persons))
 
 
-def right_links(space: Space) -> tuple[Ints, Ints]:
+def right_links(space: LinkageSpace) -> tuple[Ints, Ints]:
     """All pairs of one of mine and one of theirs that are of the same person."""
     assert space.owners is not None  # measures of true links see to it
     held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
@@ -399,7 +403,7 @@ class Certificate:
         assert whole.protected is not None  # a certificate is of a release
         names = self.measure.columns(whole)
         coarse = whole.protected.is_generalised(*names)
-        space = _arranged(self.measure.space(whole, run, () if coarse else names), self)
+        space = _order_by_certificate(self.measure.space(whole, run, () if coarse else names), self)
         if space is None:
             return "the records of the certificate are not those of the tables"
         groups = None
@@ -414,15 +418,15 @@ class Certificate:
         value = float(best_by_person(space.persons, chances(space, self.partners, groups)).mean())
         if value != self.value:
             return "the share of correct links is another"
-        wide = self.measure.settled(Score(value), space, tied).interval
+        wide = self.measure.with_tie_bounds(Score(value), space, tied).interval
         holds = wide is None or (
             self.interval is not None and self.interval[0] <= wide[0] and wide[1] <= self.interval[1]
         )
         return None if holds else "the interval leaves out linkages of least cost"
 
-    def _ties_of_boxes(self, boxes: Boxes, space: Space, run: Run) -> Any:
+    def _ties_of_boxes(self, boxes: CandidatePairs, space: LinkageSpace, run: Run) -> Any:
         """What linkages of least cost have in common; None if the prices prove none."""
-        linked = Linked(self.partners, self.row_prices, self.column_prices)
+        linked = CertifiedLinkage(self.partners, self.row_prices, self.column_prices)
         # To boxes that cover, if all can be: then that is the least, however near others are.
         for each in (boxes, boxes.with_distances()):
             pairs = tight_pairs(each, linked, run)
@@ -430,11 +434,12 @@ class Certificate:
                 return ties_of_boxes(each, linked, pairs, right_links(space))
         return None
 
-    def _ties_of_points(self, space: Space, run: Run) -> Any:
+    def _ties_of_points(self, space: LinkageSpace, run: Run) -> Any:
         """The same, of points."""
         radii = self.measure.radii(space, run)
         verdict = kernels.assignment.verify(
-            space.mine, space.theirs, space.metric, self.row_prices, self.column_prices, self.partners,
+            space.known_points, space.released_points, space.metric, self.row_prices, self.column_prices,
+            self.partners,
             n_codes=space.n_codes, weights=space.weights, radii=radii, tick=run.ticker("checking"),
         )  # fmt: skip
         found = kernels.assignment.Assignment(
@@ -444,19 +449,19 @@ class Certificate:
         return self.measure.ties(space, found, radii, run) if verdict.certified else None
 
 
-def _arranged(space: Space, certificate: Certificate) -> Space | None:
+def _order_by_certificate(space: LinkageSpace, certificate: Certificate) -> LinkageSpace | None:
     """Put the records of a space into the order of a certificate; None if they are not the same ones."""
     places = np.searchsorted(space.rows, certificate.rows)
-    same = len(certificate.released) == len(space.released) and places.max(initial=-1) < len(space.rows)
-    same = same and np.array_equal(np.sort(certificate.released), space.released)
+    same = len(certificate.released) == len(space.released_rows) and places.max(initial=-1) < len(space.rows)
+    same = same and np.array_equal(np.sort(certificate.released), space.released_rows)
     if not same or not np.array_equal(space.rows[places], certificate.rows):
         return None
-    back = np.empty(len(space.released) + 1, dtype=np.int64)
-    back[certificate.released], back[-1] = np.arange(len(space.released)), -1
+    back = np.empty(len(space.released_rows) + 1, dtype=np.int64)
+    back[certificate.released], back[-1] = np.arange(len(space.released_rows)), -1
     return replace(
         space,
-        mine=space.mine[places], rows=space.rows[places], persons=space.persons[places],
-        theirs=space.theirs[certificate.released], released=certificate.released,
+        known_points=space.known_points[places], rows=space.rows[places], persons=space.persons[places],
+        released_points=space.released_points[certificate.released], released_rows=certificate.released,
         owners=None if space.owners is None else space.owners[certificate.released],
         truth=None if space.truth is None else back[space.truth[places]],
     )  # fmt: skip

@@ -25,16 +25,16 @@ from sfumato.risk._key_measures import (
     of_records,
     worst_by_person,
 )
-from sfumato.risk._model_fitting import Sample
+from sfumato.risk._model_fitting import SizeFrequencies
 from sfumato.risk._possible_populations import PossiblePopulations
-from sfumato.risk._sampling import SampledMeasure, n_drawn, weighted
+from sfumato.risk._sampling import SampledMeasure, n_drawn, with_original_weights
 
 #: Up to so many alike and such a share the recurrence is exact to the last digits; beyond, the fraction is.
 _STEPS, _SMALL_SHARE = 20, 0.4
 #: Levels of the continued fraction that are enough beyond, for every share.
 _LEVELS = 24
 #: What a quantile may lie too high because of rounding.
-_ROUNDING = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 
 #: Shifts and factors of the generalised model that are tried, and beyond which class sizes it looks.
 _SHIFTS = np.expm1(np.linspace(-3.0, 0.0, 31))
@@ -93,7 +93,7 @@ def _by_fraction(alike: Floats, share: Floats) -> Floats:
     return share / (alike * value)
 
 
-class Told(NamedTuple):
+class SizeModel(NamedTuple):
     """How the others in the population are told: of f + ``shift``, and so many for each that p tells."""
 
     shift: float
@@ -101,10 +101,10 @@ class Told(NamedTuple):
 
 
 #: As Benedetti and Franconi take it.
-PLAIN = Told(0.0, 1.0)
+PLAIN = SizeModel(0.0, 1.0)
 
 
-def far_risk(alike: Floats, share: Floats, tail: float | Floats, told: Told = PLAIN) -> Floats:
+def far_risk(alike: Floats, share: Floats, tail: float | Floats, model: SizeModel = PLAIN) -> Floats:
     """What 1/F exceeds with a chance of at most ``tail``, and never below its mean."""
     pairs, which = np.unique(alike + 1j * share, return_inverse=True)  # each kind of class once
     tails, places = np.unique(np.broadcast_to(tail, len(alike)), return_inverse=True)
@@ -112,9 +112,9 @@ def far_risk(alike: Floats, share: Floats, tail: float | Floats, told: Told = PL
     alike, share = pairs.real[kinds // len(tails)], pairs.imag[kinds // len(tails)]
     tails = tails[kinds % len(tails)]
     others = _others(alike, share, tails)
-    if told != PLAIN:
-        fewer = share / (share + (1.0 - share) * told.times)
-        others = np.minimum(others, _others(alike + told.shift, fewer, tails))
+    if model != PLAIN:
+        fewer = share / (share + (1.0 - share) * model.times)
+        others = np.minimum(others, _others(alike + model.shift, fewer, tails))
     far: Floats = np.maximum(1.0 / (alike + others), mean_risk(alike, share))[which]
     return far
 
@@ -124,11 +124,11 @@ def _others(alike: Floats, share: Floats, chance: float | Floats) -> Floats:
     from scipy.special import nbdtrik
 
     found = nbdtrik(chance, alike, share)
-    found = np.maximum(np.ceil(found - _ROUNDING * (1.0 + found)), 0.0)
+    found = np.maximum(np.ceil(found - _FLOAT_TOLERANCE * (1.0 + found)), 0.0)
     return np.where(share < 1, found, 0.0)
 
 
-def told_by_sizes(persons: Ints, tail: float) -> Told:
+def size_model_of(persons: Ints, tail: float) -> SizeModel:
     r"""How the numbers of classes of each size tell of others: the generalised model of Rinott and Shlomo.
 
     To the model of Benedetti and Franconi classes of :math:`f` are :math:`n_f \propto 1/f`, whatever the
@@ -157,13 +157,13 @@ def told_by_sizes(persons: Ints, tail: float) -> Told:
     shift, times = np.unravel_index(int(likelihood.argmax()), likelihood.shape)
     if chdtrc(2, 2 * (likelihood[shift, times] - likelihood[-1, -1])) >= tail:
         return PLAIN
-    return Told(float(_SHIFTS[shift]), float(_TIMES[times]))
+    return SizeModel(float(_SHIFTS[shift]), float(_TIMES[times]))
 
 
 # The threshold, the records at risk and the rate ------------------------------------------------------------
 
 
-class Cut(NamedTuple):
+class RiskThreshold(NamedTuple):
     """A threshold, how many have a higher risk, and the rate of being found if theirs is lowered to it."""
 
     threshold: float
@@ -171,7 +171,7 @@ class Cut(NamedTuple):
     rate: float
 
 
-def cut_at(risks: Floats, *, threshold: float | None = None, rate: float | None = None) -> Cut:
+def cut_at(risks: Floats, *, threshold: float | None = None, rate: float | None = None) -> RiskThreshold:
     r"""The slider of risks: give the threshold or, with it None, the rate, and get all three.
 
     If all above a threshold :math:`t` are protected until they have a risk of :math:`t`, the expected share
@@ -183,7 +183,7 @@ def cut_at(risks: Floats, *, threshold: float | None = None, rate: float | None 
     if threshold is None:
         threshold = _threshold_for(ordered, rate or 0.0)
     above = n - int(np.searchsorted(ordered, threshold * (1 + 1e-12), side="right"))
-    return Cut(threshold, above, (float(ordered[: n - above].sum()) + threshold * above) / n)
+    return RiskThreshold(threshold, above, (float(ordered[: n - above].sum()) + threshold * above) / n)
 
 
 def _threshold_for(ordered: Floats, rate: float) -> float:
@@ -198,7 +198,7 @@ def _threshold_for(ordered: Floats, rate: float) -> float:
 # The measures --------------------------------------------------------------------------------------------
 
 
-class _Sampled(SampledMeasure, EstimatedMeasure):
+class _SampleClassMeasure(SampledMeasure, EstimatedMeasure):
     """What is estimated of each class of the sample."""
 
     better = "low"
@@ -210,9 +210,9 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         None, "Share of re-identifications that is tolerated: it gives the threshold instead.", gt=0, le=1
     )
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that the population is smaller than its sample."""
-        reason = KeyMeasure.undefined(self, evidence)
+        reason = KeyMeasure.why_not_estimable(self, evidence)
         if reason is not None or self.population_size is None:
             return reason
         n = n_drawn(evidence)
@@ -232,9 +232,9 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         """The mean of 1/F for each class."""
         return mean_risk(classes.persons.astype(np.float64), self.shares(evidence, classes))
 
-    def told(self, classes: Classes) -> Told:
+    def size_model(self, classes: Classes) -> SizeModel:
         """What the sizes of the classes tell of others, where that is fewer than the model takes."""
-        return told_by_sizes(classes.persons, self.tail)
+        return size_model_of(classes.persons, self.tail)
 
     @property
     def tail(self) -> float:
@@ -251,7 +251,7 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         share = self.share(evidence)
         if share >= 1:
             return far
-        sample = Sample.of(classes.persons, float(classes.persons.sum()) / share, 0.0)
+        sample = SizeFrequencies.of(classes.persons, float(classes.persons.sum()) / share, 0.0)
         possible = PossiblePopulations.of(sample, n_drawn(evidence))
         raised = far.copy()
         for size in possible.sizes[possible.counts > 0].astype(int).tolist():
@@ -273,13 +273,13 @@ class _Sampled(SampledMeasure, EstimatedMeasure):
         }
 
 
-def _doubt(told: Told, *, raised: bool) -> dict[str, str]:
+def _doubt(model: SizeModel, *, raised: bool) -> dict[str, str]:
     """That the model understates, where the sizes of classes tell of fewer others, or allow them."""
-    said = [_UNDERSTATED] * (told != PLAIN) + [_POSSIBLE] * raised
-    return {"doubt": "; ".join(said)} if said else {}
+    reasons = [_UNDERSTATED] * (model != PLAIN) + [_POSSIBLE] * raised
+    return {"doubt": "; ".join(reasons)} if reasons else {}
 
 
-class IndividualRisk(_Sampled, WorstClassMeasure):
+class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
     r"""Highest chance to find someone of the population in the sample, as estimated from the sample.
 
     .. math::
@@ -361,7 +361,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
     def far_of_classes(self, evidence: Evidence, classes: Classes) -> Floats:
         """The far end of the interval of each class."""
         alike, shares = classes.persons.astype(np.float64), self.shares(evidence, classes)
-        far = far_risk(alike, shares, self.tail, self.told(classes))
+        far = far_risk(alike, shares, self.tail, self.size_model(classes))
         return self.possible_far(evidence, classes, alike, far, self.tail)
 
     @property
@@ -369,11 +369,11 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         """What is estimated of all records."""
         return "matches that are right"
 
-    def known(self, alike: Floats, people: Floats) -> float | None:
+    def true_value(self, alike: Floats, people: Floats) -> float | None:
         """The mean of 1/F over the records: what is expected to be found if everybody is looked for."""
         return float((alike / people).sum() / alike.sum())
 
-    def estimated(self, score: Score) -> float:
+    def estimate_of(self, score: Score) -> float:
         """The mean risk; the score is that of the worst record."""
         return float(score.details.get("global_risk", score.value))
 
@@ -385,7 +385,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst class, and say how far off its risk may be."""
-        evidence = weighted(evidence)
+        evidence = with_original_weights(evidence)
         score, classes = super().measure(evidence, run), self.classes(evidence)
         alike, shares = classes.persons, self.shares(evidence, classes)
         most = np.zeros(int(alike.max()) + 1)  # of as many alike, the larger the share the worse
@@ -394,10 +394,10 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         most = most[most > 0]
         worst = int(np.argmax(mean_risk(sizes, most)))
         near = 1.0 / (sizes + _others(sizes, most, 1.0 - self.tail))[worst]
-        told = self.told(classes)
-        by_model = far_risk(sizes, most, self.tail, told)
+        model = self.size_model(classes)
+        by_model = far_risk(sizes, most, self.tail, model)
         far = float(self.possible_far(evidence, classes, sizes, by_model, self.tail).max())
-        doubt = _doubt(told, raised=far > float(by_model.max()))
+        doubt = _doubt(model, raised=far > float(by_model.max()))
         return replace(
             score,
             status=Status.APPROXIMATE,
@@ -408,7 +408,7 @@ class IndividualRisk(_Sampled, WorstClassMeasure):
         )
 
 
-class HouseholdRisk(_Sampled):
+class HouseholdRisk(_SampleClassMeasure):
     r"""Highest chance that some member of a household is found, as estimated from the sample.
 
     .. math::
@@ -454,18 +454,18 @@ class HouseholdRisk(_Sampled):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Put the risks of the members together, and take the worst household."""
-        evidence = weighted(evidence)
-        homes, alone = _Homes.of(evidence), self._alone(evidence)
-        risks = homes.together(of_records(alone, self.risks(evidence, alone)))
+        evidence = with_original_weights(evidence)
+        homes, alone = _Households.of(evidence), self._person_classes(evidence)
+        risks = homes.household_risks(of_records(alone, self.risks(evidence, alone)))
         if joining(evidence):
             joined = self.classes(evidence)
             risks = np.maximum(risks, homes.highest(of_records(joined, self.risks(evidence, joined))))
         value, far = float(risks.max()), float(self._far(evidence, homes).max())
         raised = far > float(self._far(evidence, homes, by_model=True).max())
-        doubt = _doubt(self.told(alone), raised=raised)
+        doubt = _doubt(self.size_model(alone), raised=raised)
         alike, shares = self._kinds(evidence, alone)
         most = alike + _others(alike, shares, 1.0 - self.tail / homes.members[homes.of_record])
-        near = homes.together(1.0 / most)[risks.argmax()]
+        near = homes.household_risks(1.0 / most)[risks.argmax()]
         return Score(
             value=value,
             status=Status.APPROXIMATE,
@@ -484,13 +484,13 @@ class HouseholdRisk(_Sampled):
 
     def far_of_records(self, evidence: Evidence) -> Floats | None:
         """The far end of the interval of each record's household."""
-        homes = _Homes.of(evidence)
+        homes = _Households.of(evidence)
         return by_original(evidence, self._far(evidence, homes)[homes.of_record], worst="high")
 
-    def _alone(self, evidence: Evidence) -> Classes:
+    def _person_classes(self, evidence: Evidence) -> Classes:
         return classes_of(evidence, self.keys(evidence), missing=self.missing)
 
-    def _far(self, evidence: Evidence, homes: _Homes, *, by_model: bool = False) -> Floats:
+    def _far(self, evidence: Evidence, homes: _Households, *, by_model: bool = False) -> Floats:
         """The far end of each household: of n statements that must hold, each has an n-th of the tail."""
         whole = bool(joining(evidence))
         statements = homes.members + whole
@@ -498,10 +498,10 @@ class HouseholdRisk(_Sampled):
 
         def of_each(classes: Classes) -> Floats:
             alike, shares = self._kinds(evidence, classes)
-            far = far_risk(alike, shares, tails, self.told(classes))
+            far = far_risk(alike, shares, tails, self.size_model(classes))
             return far if by_model else self.possible_far(evidence, classes, alike, far, mean_tail)
 
-        far = homes.together(of_each(self._alone(evidence)))
+        far = homes.household_risks(of_each(self._person_classes(evidence)))
         return np.maximum(far, homes.highest(of_each(self.classes(evidence)))) if whole else far
 
     def _kinds(self, evidence: Evidence, classes: Classes) -> tuple[Floats, Floats]:
@@ -509,7 +509,7 @@ class HouseholdRisk(_Sampled):
         return of_records(classes, classes.persons), of_records(classes, self.shares(evidence, classes))
 
 
-class _Homes(NamedTuple):
+class _Households(NamedTuple):
     """Which records are of one household, and which of one member of it."""
 
     of_record: Ints  # [records]
@@ -517,7 +517,7 @@ class _Homes(NamedTuple):
     of_member: Ints  # [members]
 
     @classmethod
-    def of(cls, evidence: Evidence) -> _Homes:
+    def of(cls, evidence: Evidence) -> _Households:
         """Number the households of the table seen; who has none is alone."""
         codes = _household_codes(evidence)
         assert codes is not None  # else it was refused
@@ -533,7 +533,7 @@ class _Homes(NamedTuple):
         """How many persons live in each."""
         return np.bincount(self.of_member)
 
-    def together(self, risks: Floats) -> Floats:
+    def household_risks(self, risks: Floats) -> Floats:
         """The chance that some member is found, each by the riskiest record."""
         highest = np.zeros(len(self.of_member))
         np.maximum.at(highest, self.member, risks)

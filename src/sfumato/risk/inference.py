@@ -18,17 +18,17 @@ from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import (
-    FEWEST,
-    Arena,
+    MIN_PEOPLE_PER_SIDE,
     AttackMeasure,
-    Sides,
-    Trial,
+    AttackSides,
+    AttackSpace,
+    AttackTrial,
     arena_of,
     beyond_control,
     sides_of,
     unlearnable,
 )
-from sfumato.risk.linkage import MEASURED, ROUNDING, deviation
+from sfumato.risk.linkage import DISTANCE_TOLERANCE, MEASURED, deviation
 
 #: A forest learns from so many released records, and tells at most so many values apart.
 _LESSONS, _MOST_VALUES, _TREES = 20_000, 100, 50
@@ -38,7 +38,7 @@ _BLIND_GUESSES = 10
 
 
 @dataclass(frozen=True)
-class Secret:
+class InferenceTarget:
     """A column that the intruder wants to know: true values, released cells, and how near is right."""
 
     true: Floats
@@ -47,7 +47,7 @@ class Secret:
     is_measured: bool
 
     @classmethod
-    def of(cls, known: Table, released: Table, name: str, within: float) -> Secret:
+    def of(cls, known: Table, released: Table, name: str, within: float) -> InferenceTarget:
         """Read it on one line."""
         true, cells = cover_of(known, released, name)
         is_measured = known.schema[name].kind in MEASURED
@@ -56,18 +56,18 @@ class Secret:
         )
         return cls(true, cells, within / 100 * spread, is_measured)
 
-    def told_by(self, rows: Ints, guesses: Ints) -> Flags:
+    def is_guessed_right(self, rows: Ints, guesses: Ints) -> Flags:
         """Whether these released cells may stand for the true values; what is silent tells none."""
         cells, true = self.cells.take(guesses), self.true[rows]
         if not self.is_measured:
-            return cells.holds(true) & ~cells.silent
-        slack = self.reach + ROUNDING * (np.abs(true) + self.reach)
-        return (cells.lows - slack <= true) & (true <= cells.highs + slack) & ~cells.silent
+            return cells.holds(true) & ~cells.uninformative
+        slack = self.reach + DISTANCE_TOLERANCE * (np.abs(true) + self.reach)
+        return (cells.lows - slack <= true) & (true <= cells.highs + slack) & ~cells.uninformative
 
     def near(self, rows: Ints, numbers: Floats) -> Flags:
         """Whether numbers are near the true values."""
         true = self.true[rows]
-        near: Flags = np.abs(numbers - true) <= self.reach + ROUNDING * (np.abs(true) + self.reach)
+        near: Flags = np.abs(numbers - true) <= self.reach + DISTANCE_TOLERANCE * (np.abs(true) + self.reach)
         return near
 
 
@@ -133,10 +133,13 @@ class Inference(AttackMeasure):
 
     def secrets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that are guessed."""
-        wanted, shared = self._wanted(evidence), evidence.of_kinds(evidence.shared_columns, self.kinds)
+        wanted, shared = (
+            self._sensitive_columns(evidence),
+            evidence.of_kinds(evidence.shared_columns, self.kinds),
+        )
         return tuple(name for name in shared if name in wanted) or self.columns(evidence)
 
-    def _wanted(self, evidence: Evidence) -> tuple[str, ...]:
+    def _sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         schema = evidence.original.schema
         return schema.resolve(self.learn) or schema.with_role(Role.SENSITIVE)
 
@@ -147,7 +150,7 @@ class Inference(AttackMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there must be one to know and one to guess."""
         reason = super().refuses(evidence) or unlearnable(
-            self.name, evidence, self._wanted(evidence), self.kinds
+            self.name, evidence, self._sensitive_columns(evidence), self.kinds
         )
         if reason is None and len(self.looked_at(evidence)) < 2:  # noqa: PLR2004
             return f"{self.name} must find a column to guess and one to guess by, got: one column"
@@ -157,75 +160,84 @@ class Inference(AttackMeasure):
         """Guess each column in either way."""
         assert evidence.protected is not None  # `refuses` saw to it
         sides = sides_of(evidence, self.looked_at(evidence), self.queries, run)
-        trials, by_column, hits = dict[str, Trial](), dict[str, float](), list[Floats]()
+        trials, by_column, hits = dict[str, AttackTrial](), dict[str, float](), list[Floats]()
         for name in run.track(self.title, self.secrets(evidence), len(self.secrets(evidence))):
             known = tuple(other for other in self.columns(evidence) if other != name)
             if not known:
                 continue
-            for how, trial, right in self._guessed(evidence, sides, name, known, run.silent().at(name)):
+            for how, trial, right in self._guess_column(evidence, sides, name, known, run.silent().at(name)):
                 trials[f"{name} by {how}"] = trial
-                by_column[name] = max(by_column.get(name, 0.0), _clipped(trial))
+                by_column[name] = max(by_column.get(name, 0.0), _excess_rate(trial))
                 hits.append(right)
-        said: dict[str, float | int | str] = {
+        details: dict[str, float | int | str] = {
             "columns": len(self.columns(evidence)),
             "guessed": len(by_column),
         }
         if left_out := [name for name in self.secrets(evidence) if name not in by_column]:
-            said["not_guessed"] = ", ".join(left_out)
+            details["not_guessed"] = ", ".join(left_out)
         if not trials:
             return Score.not_estimable(_nobody(self.by))
         by_record = np.full(len(evidence.original), np.nan)
         by_record[sides.people] = np.fmax.reduce(hits)
-        return replace(self.estimated(trials, by_record=by_record, details=said), by_column=by_column)
+        return replace(
+            self.score_of_trials(trials, by_record=by_record, details=details), by_column=by_column
+        )
 
-    def _guessed(
-        self, evidence: Evidence, sides: Sides, name: str, known: tuple[str, ...], run: Run
-    ) -> Iterator[tuple[str, Trial, Floats]]:
+    def _guess_column(
+        self, evidence: Evidence, sides: AttackSides, name: str, known: tuple[str, ...], run: Run
+    ) -> Iterator[tuple[str, AttackTrial, Floats]]:
         """Each way to guess a column: its name, what came of it, and who of the people was guessed right."""
         released = evidence.protected
         assert released is not None  # `refuses` saw to it
         # What is guessed is told by its bucket alone, where it stands apart; what is known, by all tables.
         shown = released if evidence.buckets is None else evidence.buckets.reading
-        secret = Secret.of(sides.known, shown, name, self.within)
-        asked = ~np.isnan(secret.true[sides.attacked])
+        secret = InferenceTarget.of(sides.known, shown, name, self.within)
+        asked = ~np.isnan(secret.true[sides.targets])
         there = asked[: len(sides.people)]
-        if min(map(len, sides.mean(asked.astype(np.float64), asked))) < FEWEST:
+        if min(map(len, sides.mean(asked.astype(np.float64), asked))) < MIN_PEOPLE_PER_SIDE:
             return
         arena = arena_of(sides.known, released, known, sides.order)
-        rows = sides.attacked
+        rows = sides.targets
         blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
-        guessed = np.mean([secret.told_by(sides.people, each)[there].mean() for each in blind])
+        guessed = np.mean([secret.is_guessed_right(sides.people, each)[there].mean() for each in blind])
         found: dict[str, Floats] = {}
         if self.by != "forest":
-            found["neighbours"] = arena.share_of_nearest(rows, secret.told_by, run=run, task=self.title)
-        if self.by != "neighbours" and (told := _forest(arena, secret, rows, run.rng("forest"))) is not None:
-            found["forest"] = told.astype(np.float64)
+            found["neighbours"] = arena.share_of_nearest(
+                rows, secret.is_guessed_right, run=run, task=self.title
+            )
+        if (
+            self.by != "neighbours"
+            and (guesses := _forest(arena, secret, rows, run.rng("forest"))) is not None
+        ):
+            found["forest"] = guesses.astype(np.float64)
         for how, right in found.items():
-            mine, others = sides.mean(right, asked)
-            trial = Trial(mine.sum(), len(mine), others.sum(), len(others), float(guessed))
+            of_people, others = sides.mean(right, asked)
+            trial = AttackTrial(of_people.sum(), len(of_people), others.sum(), len(others), float(guessed))
             yield how, trial, np.where(there, right[: len(there)], np.nan)
 
 
 def _nobody(by: str) -> str:
-    reason = f"fewer than {FEWEST} people on a side have a value to guess"
+    reason = f"fewer than {MIN_PEOPLE_PER_SIDE} people on a side have a value to guess"
     return reason if by != "forest" else f"{reason}, or values are too many for a forest to learn"
 
 
-def _clipped(trial: Trial) -> float:
+def _excess_rate(trial: AttackTrial) -> float:
     return max(beyond_control(trial.rate, trial.other_rate), 0.0)
 
 
-def _forest(arena: Arena, secret: Secret, rows: Ints, rng: np.random.Generator) -> Flags | None:
+def _forest(
+    arena: AttackSpace, secret: InferenceTarget, rows: Ints, rng: np.random.Generator
+) -> Flags | None:
     """Whether a forest trained on the release guesses these records right; None if it cannot learn."""
     try:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     except ImportError as error:
         raise MissingDependencyError.of("scikit-learn", extra="models", purpose="a random forest") from error
     cells = secret.cells.take(arena.order)
-    lessons = np.flatnonzero(~cells.silent)
+    lessons = np.flatnonzero(~cells.uninformative)
     lessons = lessons[rng.permutation(len(lessons))[:_LESSONS]]
-    if len(lessons) < FEWEST:
+    if len(lessons) < MIN_PEOPLE_PER_SIDE:
         return None
     with np.errstate(invalid="ignore"):  # what is open at both ends has no middle
         features = arena.boxes.lows / 2 + arena.boxes.highs / 2
@@ -242,5 +254,7 @@ def _forest(arena: Arena, secret: Secret, rows: Ints, rng: np.random.Generator) 
     _, examples, classes = np.unique(ends, axis=0, return_index=True, return_inverse=True)
     if len(examples) > min(_MOST_VALUES, len(lessons) // 2):  # there is nothing to learn from one of each
         return None
-    told = RandomForestClassifier(**settings).fit(features, classes.reshape(-1)).predict(arena.points[rows])
-    return secret.told_by(rows, arena.order[lessons[examples[told]]])
+    guesses = (
+        RandomForestClassifier(**settings).fit(features, classes.reshape(-1)).predict(arena.points[rows])
+    )
+    return secret.is_guessed_right(rows, arena.order[lessons[examples[guesses]]])

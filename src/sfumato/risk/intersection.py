@@ -23,15 +23,15 @@ from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Floats, Ints, Words
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
-    Told,
+    DisclosedValues,
     common_values,
     evidence_of,
     left_out,
-    numbered_together,
+    number_rows,
     slices_of,
-    told_by,
-    unseen,
+    values_of_releases,
     waves_of,
+    why_not_traceable,
 )
 
 
@@ -132,7 +132,7 @@ class IntersectionRisk(SensitiveMeasure):
         if evidence.protected is None:
             return f"{self.name} must be given a release beside the original, got: only the original"
         seen = self._with_waves(evidence)
-        reason = unseen(self.name, seen, by_record=values) or self._no_other(evidence)
+        reason = why_not_traceable(self.name, seen, by_record=values) or self._no_other(evidence)
         return reason or left_out(self, self._earlier(seen), seen)
 
     def _with_waves(self, evidence: Evidence) -> Evidence:
@@ -155,7 +155,7 @@ class IntersectionRisk(SensitiveMeasure):
 
     def _earlier(self, evidence: Evidence) -> list[Wave]:
         waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        assert waves is not None  # `why_not_traceable` saw to it
         if self.other is None:
             return list(waves.earlier)
         table: Table = evidence.resources[str(self.other)]
@@ -171,7 +171,7 @@ class IntersectionRisk(SensitiveMeasure):
         except DataError as error:
             return Score.not_estimable(error.message)
         rows, people = evidence.source_rows, persons_of(evidence.original)
-        assert rows is not None  # `unseen` saw to it
+        assert rows is not None  # `why_not_traceable` saw to it
         real = rows >= 0
         risky = [
             best_by_person(people[rows[real]], (each < self.k)[real].astype(np.float64))
@@ -199,7 +199,7 @@ class IntersectionRisk(SensitiveMeasure):
     def _persons(self, evidence: Evidence) -> tuple[Floats, Floats]:
         """How many persons are alike with each record's in the last release, and in all."""
         waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        assert waves is not None  # `why_not_traceable` saw to it
         everyone = [*self._earlier(evidence), waves.now(evidence)]
         seen = [*(evidence_of(wave, evidence) for wave in everyone[:-1]), evidence]
         numbers, n_persons = _numbers_of([wave.persons for wave in everyone])
@@ -211,7 +211,7 @@ class IntersectionRisk(SensitiveMeasure):
             classes.append(alike[:-1])  # who is nobody is the last
         found = []
         for columns in ([classes[-1]], classes):
-            together, _ = numbered_together(columns)
+            together, _ = number_rows(columns)
             counts = np.append(np.bincount(together)[together], n_persons + 1)
             found.append(counts[numbers[-1]].astype(np.float64))
         return found[0], found[1]
@@ -219,24 +219,26 @@ class IntersectionRisk(SensitiveMeasure):
     def _values(self, evidence: Evidence) -> tuple[Floats, Floats]:
         """How many values the last release, and all, leave of the worst column; infinite if nothing tells."""
         waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        assert waves is not None  # `why_not_traceable` saw to it
         earlier, now = self._earlier(evidence), waves.now(evidence)
         places = [*(now.places_in(wave) for wave in earlier), np.arange(len(now.units))]
         alone = left = np.full(len(now.units), np.inf)
         for name in self.sensitive_columns(evidence):
-            *told, own = told_by(self, earlier, evidence, name, with_own=True)
+            *disclosed, own = values_of_releases(self, earlier, evidence, name, with_own=True)
             assert own is not None  # it is of the original
             pairs = [
-                (each.known(), rows) for each, rows in zip(told, places, strict=True) if each is not None
+                (each.without_missing(), rows)
+                for each, rows in zip(disclosed, places, strict=True)
+                if each is not None
             ]
             last = pairs[-1][0]
             alone = np.minimum(alone, np.where(last.sizes > 0, last.sizes, np.inf)[last.of_record])
-            left = np.minimum(left, candidates_left(pairs))
+            left = np.minimum(left, count_candidates(pairs))
             if evidence.source_rows is not None and (evidence.source_rows < 0).any():
                 left = np.minimum(left, _somebodys(pairs, evidence.source_rows))
             leaving = _leaving(pairs, own, evidence.source_rows)
             if any(leaving):
-                left = np.minimum(left, candidates_left(pairs, leaving))
+                left = np.minimum(left, count_candidates(pairs, leaving))
         return alone, left
 
 
@@ -254,13 +256,13 @@ def _numbers_of(persons: Sequence[Words]) -> tuple[list[Ints], int]:
     return np.split(numbers, np.cumsum([len(each) for each in persons])[:-1]), count
 
 
-def _somebodys(told: Sequence[tuple[Told, Ints]], rows: Ints) -> Floats:
+def _somebodys(disclosed: Sequence[tuple[DisclosedValues, Ints]], rows: Ints) -> Floats:
     """How many values are left where classes of the same values have as many new values as people.
 
     Counterfeits have values that others have or had: what stands in no other classes is somebody's, and as
     those of a value are put into as many classes as they are, the fullest of them has each such value.
     """
-    last, earlier = told[-1][0], [each.values for each, _ in told[:-1]]
+    last, earlier = disclosed[-1][0], [each.values for each, _ in disclosed[:-1]]
     n = len(last.sizes)
     real, false = (np.bincount(last.of_record[each], minlength=n) for each in (rows >= 0, rows < 0))
     owners = np.repeat(np.arange(n), last.sizes)
@@ -278,15 +280,17 @@ def _somebodys(told: Sequence[tuple[Told, Ints]], rows: Ints) -> Floats:
     return found
 
 
-def _leaving(told: Sequence[tuple[Told, Ints]], own: Told, rows: Ints | None) -> list[bool]:
+def _leaving(
+    disclosed: Sequence[tuple[DisclosedValues, Ints]], own: DisclosedValues, rows: Ints | None
+) -> list[bool]:
     """Whether who has other values than in each earlier release mostly has a value that was not there.
 
     So it is where people keep their values as long as their own is one of them, as by m-invariance.
     """
-    assert rows is not None  # `unseen` saw to it
-    last, found = told[-1][0], []
+    assert rows is not None  # `why_not_traceable` saw to it
+    last, found = disclosed[-1][0], []
     values = np.append(own.values[own.starts[own.of_record]], -1)[rows]
-    for each, places in told[:-1]:
+    for each, places in disclosed[:-1]:
         there = np.flatnonzero((places >= 0) & (values >= 0))
         classes = each.of_record[places[there]]
         other = _differ(each, classes, last, last.of_record[there])
@@ -295,56 +299,62 @@ def _leaving(told: Sequence[tuple[Told, Ints]], own: Told, rows: Ints | None) ->
     return [*found, False]
 
 
-def _differ(one: Told, classes: Ints, other: Told, others: Ints) -> Flags:
+def _differ(one: DisclosedValues, classes: Ints, other: DisclosedValues, others: Ints) -> Flags:
     """Which pairs of classes that both tell something have other values."""
-    common, mine, theirs = common_values(one, classes, other, others), one.sizes[classes], other.sizes[others]
-    found: Flags = (mine > 0) & (theirs > 0) & ((common < mine) | (common < theirs))
+    common, first_sizes, second_sizes = (
+        common_values(one, classes, other, others),
+        one.sizes[classes],
+        other.sizes[others],
+    )
+    found: Flags = (first_sizes > 0) & (second_sizes > 0) & ((common < first_sizes) | (common < second_sizes))
     return found
 
 
-def candidates_left(told: Sequence[tuple[Told, Ints]], leaving: Sequence[bool] = ()) -> Floats:
+def count_candidates(
+    disclosed: Sequence[tuple[DisclosedValues, Ints]], leaving: Sequence[bool] = ()
+) -> Floats:
     """How many values each record's classes have in common, from the last release back.
 
     Each release is given with the places of the records in it, −1 where they are not. A release that would
     leave nothing ends it; infinite where no release tells anything. Of a release that is ``leaving``, values
     are ruled out where they are not those of the last: who has others now has none of them.
     """
-    classes = [np.where(places >= 0, each.of_record[places], -1) for each, places in told]
-    of_record, examples = numbered_together(classes)
+    classes = [np.where(places >= 0, each.of_record[places], -1) for each, places in disclosed]
+    of_record, examples = number_rows(classes)
     heads = [each[examples] for each in classes]
     counts = np.full(len(examples), np.inf)
     widest = np.zeros(len(examples), dtype=np.int64)
-    for (each, _), own in zip(told, heads, strict=True):
+    for (each, _), own in zip(disclosed, heads, strict=True):
         widest = np.maximum(widest, np.where(own >= 0, np.append(each.sizes, 0)[own], 0))
     for part in slices_of(widest):
-        some = [(each, own[part]) for (each, _), own in zip(told, heads, strict=True)]
-        counts[part] = _left_of(some, leaving or [False] * len(told))
+        some = [(each, own[part]) for (each, _), own in zip(disclosed, heads, strict=True)]
+        counts[part] = _left_of(some, leaving or [False] * len(disclosed))
     found: Floats = counts[of_record]
     return found
 
 
-def _left_of(told: Sequence[tuple[Told, Ints]], leaving: Sequence[bool]) -> Floats:
+def _left_of(disclosed: Sequence[tuple[DisclosedValues, Ints]], leaving: Sequence[bool]) -> Floats:
     """The same for some combinations of classes, one of each release."""
-    n = len(told[0][1])
+    n = len(disclosed[0][1])
     counts, going = np.full(n, np.inf), np.ones(n, dtype=np.bool_)
     owners, values = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for (each, classes), rules_out in zip(reversed(told), reversed(leaving), strict=True):
+    for (each, classes), rules_out in zip(reversed(disclosed), reversed(leaving), strict=True):
         tells = classes >= 0
         tells[tells] = each.sizes[classes[tells]] > 0
         fresh = tells & np.isinf(counts)
         other = tells & ~fresh & rules_out
-        other[other] = _differ(each, classes[other], told[-1][0], told[-1][1][other])
+        other[other] = _differ(each, classes[other], disclosed[-1][0], disclosed[-1][1][other])
         old = tells & ~fresh & (going | other)
-        mine = old[owners]
-        kept = np.ones(len(owners), dtype=np.bool_)
-        kept[mine] = each.holds(classes[owners[mine]], values[mine]) != other[owners[mine]]
-        after = np.bincount(owners[kept], minlength=n)
+        is_old = old[owners]
+        remaining = np.ones(len(owners), dtype=np.bool_)
+        remaining[is_old] = each.holds(classes[owners[is_old]], values[is_old]) != other[owners[is_old]]
+        after = np.bincount(owners[remaining], minlength=n)
         ended = old & (after == 0)
-        kept |= ended[owners]
+        remaining |= ended[owners]
         going &= ~ended & ~other
         counts = np.where(old & ~ended, after, counts)
         rows = np.flatnonzero(fresh)
         places, more = each.laid_out(classes[rows])
         counts[rows] = each.sizes[classes[rows]]
-        owners, values = np.append(owners[kept], rows[places]), np.append(values[kept], more)
+        owners, values = np.append(owners[remaining], rows[places]), np.append(values[remaining], more)
     return counts

@@ -19,8 +19,8 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import ORDERED, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, inexact, space_of
-from sfumato.risk.linkage import ROUNDING, around_median, deviation, expected_links, mean_of_best
+from sfumato.risk._spaces import LinkageMeasure, TrueLinkMeasure, space_of, why_generalised
+from sfumato.risk.linkage import DISTANCE_TOLERANCE, around_median, deviation, expected_links, mean_of_best
 
 By = Literal["deviation", "rank"]
 _BY_MEANS = {
@@ -40,7 +40,7 @@ def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[F
     """
     if by == "deviation":
         half = width / 200 * (deviation(values) or deviation(np.concatenate((values, released))))
-        reach = half + ROUNDING * (np.abs(released) + half)
+        reach = half + DISTANCE_TOLERANCE * (np.abs(released) + half)
         return released - reach, released + reach
     ordered = np.sort(released[~np.isnan(released)])
     if not len(ordered):
@@ -111,7 +111,7 @@ class IntervalDisclosure(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
         names, tables = self.columns(evidence), (evidence.original, evidence.protected)
-        return super().refuses(evidence) or inexact(self.name, names, *tables)
+        return super().refuses(evidence) or why_generalised(self.name, names, *tables)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look into the interval around each released value."""
@@ -119,7 +119,7 @@ class IntervalDisclosure(Measure):
         size = len(evidence.original)
         inside, guessed = np.full((len(names), size), np.nan), np.full((len(names), size), np.nan)
         for i, name in enumerate(run.track(self.title, names, len(names))):
-            inside[i], guessed[i] = self._disclosed(evidence, name)
+            inside[i], guessed[i] = self._disclosure_shares(evidence, name)
         persons = persons_of(evidence.original)
         by_column = {name: mean_of_best(persons, inside[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
@@ -141,7 +141,7 @@ class IntervalDisclosure(Measure):
             },
         )
 
-    def _disclosed(self, evidence: Evidence, name: str) -> tuple[Floats, Floats]:
+    def _disclosure_shares(self, evidence: Evidence, name: str) -> tuple[Floats, Floats]:
         """Whether each original value is in its interval, and in what share of all: means over the steps."""
         assert evidence.protected is not None  # `refuses` saw to it
         assert evidence.source_rows is not None
@@ -212,24 +212,27 @@ class IntervalLinkage(LinkageMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
         space = self.space(evidence, run, names)
-        if not len(space.mine):
+        if not len(space.known_points):
             return Score.not_estimable(NOBODY)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
-        links = kernels.linking.rivals(
-            space.mine, space.theirs, space.persons, space.owners, metric=space.metric, n_codes=space.n_codes,
+        links = kernels.linking.closer_counts(
+            space.known_points, space.released_points, space.persons, space.owners, metric=space.metric,
+            n_codes=space.n_codes,
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows], decides=True),
             weights=space.weights, tick=run.ticker(self.title),
         )  # fmt: skip
-        said = self.counted(space, evidence, names)
-        said |= {"own_among_candidates": int(np.isfinite(links.references).sum())}
-        return expected_links(evidence, space, links.chances, said)
+        details = self.count_details(space, evidence, names)
+        details |= {"own_among_candidates": int(np.isfinite(links.references).sum())}
+        return expected_links(evidence, space, links.chances, details)
 
     def _candidates(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats]:
         """A column's released values, and from where to where those of each record's candidates lie."""
         if known.schema[name].kind is Kind.NOMINAL:
-            mine, theirs = (codes.astype(np.float64) for codes in codes_of_both(known, released, name))
-            return theirs, mine, mine
+            known_values, released_values = (
+                codes.astype(np.float64) for codes in codes_of_both(known, released, name)
+            )
+            return released_values, known_values, known_values
         values, others = around_median(*numbers_of_both(known, released, name))
         # Both ends of the interval grow with the released value: its candidates are a range of such values.
         there = ~np.isnan(others)
@@ -291,34 +294,36 @@ class RankIntervalLinkage(TrueLinkMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
-        if not len(space.mine):
+        if not len(space.known_points):
             return Score.not_estimable(NOBODY)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
-        links = kernels.linking.rivals(
-            space.mine, space.theirs, space.persons, space.owners, metric="hamming",
+        links = kernels.linking.closer_counts(
+            space.known_points, space.released_points, space.persons, space.owners, metric="hamming",
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows]),
             tick=run.ticker(self.title),
         )  # fmt: skip
         found = np.isfinite(links.references)
-        said = self.counted(space, evidence, names)
-        said |= {"own_among_candidates": int(found.sum())}
+        details = self.count_details(space, evidence, names)
+        details |= {"own_among_candidates": int(found.sum())}
         if found.any():
-            said |= {"median_candidates": float(np.median(links.tied[found]))}
-        return expected_links(evidence, space, links.chances, said)
+            details |= {"median_candidates": float(np.median(links.tied[found]))}
+        return expected_links(evidence, space, links.chances, details)
 
     def _candidates(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats]:
         """A column's released values as places, and from which to which each record's candidates lie."""
         values, others = numbers_of_both(known, released, name)
-        mine, theirs = np.sort(values[~np.isnan(values)]), np.sort(others[~np.isnan(others)])
-        reach = max(1, int(len(theirs) * self.window / 100)) + 1e-6  # for the rounding of stretched ranks
+        known_values, released_values = np.sort(values[~np.isnan(values)]), np.sort(others[~np.isnan(others)])
+        reach = (
+            max(1, int(len(released_values) * self.window / 100)) + 1e-6
+        )  # for the rounding of stretched ranks
         # The lowest and highest rank of each group of ties, mine stretched to as many records as released.
-        stretch = len(theirs) / max(len(mine), 1)
-        lowest = (np.searchsorted(mine, values, side="left") + 0.5) * stretch
-        highest = (np.searchsorted(mine, values, side="right") - 0.5) * stretch
-        distinct = np.unique(theirs)
-        from_rank = np.searchsorted(theirs, distinct, side="left") + 0.5
-        to_rank = np.searchsorted(theirs, distinct, side="right") - 0.5
+        stretch = len(released_values) / max(len(known_values), 1)
+        lowest = (np.searchsorted(known_values, values, side="left") + 0.5) * stretch
+        highest = (np.searchsorted(known_values, values, side="right") - 0.5) * stretch
+        distinct = np.unique(released_values)
+        from_rank = np.searchsorted(released_values, distinct, side="left") + 0.5
+        to_rank = np.searchsorted(released_values, distinct, side="right") - 0.5
         first = np.searchsorted(to_rank, lowest - reach, side="left").astype(np.float64)
         last = np.searchsorted(from_rank, highest + reach, side="right") - 1.0
         gone = np.isnan(values)

@@ -15,12 +15,12 @@ from sfumato.core.waves import Wave
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
-    Told,
+    DisclosedValues,
     common_values,
     left_out,
-    told_by,
-    unseen,
+    values_of_releases,
     waves_of,
+    why_not_traceable,
 )
 
 
@@ -87,11 +87,11 @@ class MInvariance(SensitiveMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again, and values that may be several."""
-        reason = super().refuses(evidence) or unseen(self.name, evidence)
+        reason = super().refuses(evidence) or why_not_traceable(self.name, evidence)
         if reason is not None:
             return reason
         waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        assert waves is not None  # `why_not_traceable` saw to it
         tables = [*(wave.reading if wave.buckets is None else wave.buckets.values for wave in waves.earlier)]
         tables.append(self.seen_values(evidence))
         coarse = [
@@ -106,20 +106,20 @@ class MInvariance(SensitiveMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the smallest class, and whose signature has changed."""
         waves = waves_of(evidence)
-        assert waves is not None  # `unseen` saw to it
+        assert waves is not None  # `why_not_traceable` saw to it
         everyone = [*waves.earlier, waves.now(evidence)]
         by_column, worst = dict[str, float](), np.full(len(everyone[-1].units), np.inf)
         twice, changed = 0, np.zeros(len(worst), dtype=np.bool_)
         for name in self.sensitive_columns(evidence):
-            told = told_by(self, waves.earlier, evidence, name)
-            sizes = {i: _m_of_classes(each) for i, each in enumerate(told) if each is not None}
-            twice += sum(int((each.counts > 1).sum()) for each in told if each is not None)
-            broken = _broken(told, everyone)
+            disclosed = values_of_releases(self, waves.earlier, evidence, name)
+            sizes = {i: _m_of_classes(each) for i, each in enumerate(disclosed) if each is not None}
+            twice += sum(int((each.counts > 1).sum()) for each in disclosed if each is not None)
+            broken = _changed_signatures(disclosed, everyone)
             least = min(float(own.min(initial=math.inf)) for own in sizes.values())
             by_column[name] = 1.0 if any(each.any() for each in broken) else least
-            last = told[-1]
+            last = disclosed[-1]
             assert last is not None  # it is learnt from the release
-            worst = np.minimum(worst, np.where(broken[-1], 1.0, sizes[len(told) - 1][last.of_record]))
+            worst = np.minimum(worst, np.where(broken[-1], 1.0, sizes[len(disclosed) - 1][last.of_record]))
             changed |= broken[-1]
         return Score(
             value=min(by_column.values()),
@@ -133,10 +133,10 @@ class MInvariance(SensitiveMeasure):
         )
 
 
-def _broken(told: Sequence[Told | None], waves: Sequence[Wave]) -> list[Flags]:
+def _changed_signatures(disclosed: Sequence[DisclosedValues | None], waves: Sequence[Wave]) -> list[Flags]:
     """Which records of each release have another signature in some other, though not a wholly new one."""
     broken = [np.zeros(len(wave.units), dtype=np.bool_) for wave in waves]
-    for (i, one), (j, other) in combinations(enumerate(told), 2):
+    for (i, one), (j, other) in combinations(enumerate(disclosed), 2):
         if one is None or other is None:
             continue
         places = waves[j].places_in(waves[i])
@@ -147,15 +147,15 @@ def _broken(told: Sequence[Told | None], waves: Sequence[Wave]) -> list[Flags]:
     return broken
 
 
-def _m_of_classes(told: Told) -> Floats:
+def _m_of_classes(disclosed: DisclosedValues) -> Floats:
     """The number of records of each class if all have values of their own, else 1."""
-    most = np.zeros(len(told.sizes), dtype=np.int64)
-    owners = np.repeat(np.arange(len(told.sizes)), told.sizes)
-    np.maximum.at(most, owners, told.counts)
-    return np.where(most > 1, 1.0, told.sizes.astype(np.float64))
+    most = np.zeros(len(disclosed.sizes), dtype=np.int64)
+    owners = np.repeat(np.arange(len(disclosed.sizes)), disclosed.sizes)
+    np.maximum.at(most, owners, disclosed.counts)
+    return np.where(most > 1, 1.0, disclosed.sizes.astype(np.float64))
 
 
-def _overlapping(one: Told, classes: Ints, other: Told, others: Ints) -> Flags:
+def _overlapping(one: DisclosedValues, classes: Ints, other: DisclosedValues, others: Ints) -> Flags:
     """Which pairs of classes have some values in common and not all."""
     common = common_values(one, classes, other, others)
     found: Flags = (common > 0) & ((common < one.sizes[classes]) | (common < other.sizes[others]))

@@ -20,10 +20,10 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.points import points_of
 from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._spaces import why_generalised, why_incomparable
 
 if TYPE_CHECKING:
-    from sfumato.kernels.neighbours import Crowd
+    from sfumato.kernels.neighbours import NeighbourDistances
 
 
 #: More times as far counts as this: beside identical records whoever lies apart is infinitely farther.
@@ -45,18 +45,20 @@ class _IsolationMeasure(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be placed."""
         tables = evidence.original, evidence.protected
-        reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
-        return reason or inexact(self.name, self.columns(evidence), *tables)
+        reason = why_incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+        return reason or why_generalised(self.name, self.columns(evidence), *tables)
 
-    def crowd(self, evidence: Evidence, run: Run, count: int) -> Crowd:
+    def crowd(self, evidence: Evidence, run: Run, count: int) -> NeighbourDistances:
         """The nearest others of each record of the table seen, in deviations."""
         table = seen_table(evidence).select(self.columns(evidence))
         points = points_of(table, scale="deviation", nominal="equal")
         persons = persons_of(seen_table(evidence))
-        found: Crowd = kernels.neighbours.crowd(points, persons, count, tick=run.ticker(self.title))
+        found: NeighbourDistances = kernels.neighbours.crowd(
+            points, persons, count, tick=run.ticker(self.title)
+        )
         return found
 
-    def scored(self, evidence: Evidence, alone: Floats, shown: Floats, **details: float | str) -> Score:
+    def score_of(self, evidence: Evidence, alone: Floats, shown: Floats, **details: float | str) -> Score:
         """The score of who is alone (1 or 0; NaN if nobody knows), and what is told of each record."""
         table = seen_table(evidence)
         known = ~np.isnan(alone)
@@ -83,10 +85,10 @@ def _of_originals(evidence: Evidence, shown: Floats) -> Floats | None:
     rows = evidence.source_rows
     if rows is None:
         return None
-    told = np.full(len(evidence.original), -np.inf)
+    largest = np.full(len(evidence.original), -np.inf)
     known = (rows >= 0) & ~np.isnan(shown)
-    np.maximum.at(told, rows[known], shown[known])
-    return np.where(np.isneginf(told), np.nan, told)
+    np.maximum.at(largest, rows[known], shown[known])
+    return np.where(np.isneginf(largest), np.nan, largest)
 
 
 class ClusterIsolation(_IsolationMeasure):
@@ -143,7 +145,7 @@ class ClusterIsolation(_IsolationMeasure):
         """Look for the nearest other person of each."""
         radii = self.crowd(evidence, run, 1).radii
         alone = np.where(np.isinf(radii), np.nan, (radii > self.height).astype(np.float64))
-        return self.scored(evidence, alone, np.where(np.isinf(radii), np.nan, radii))
+        return self.score_of(evidence, alone, np.where(np.isinf(radii), np.nan, radii))
 
 
 class DensityIsolation(_IsolationMeasure):
@@ -197,4 +199,4 @@ class DensityIsolation(_IsolationMeasure):
             return Score.not_estimable("the table has too few records to tell who stands alone")
         sparsity = self.crowd(evidence, run, count).sparsity
         alone = np.where(np.isnan(sparsity), np.nan, (sparsity > self.farther).astype(np.float64))
-        return self.scored(evidence, alone, np.minimum(sparsity, MOST_TIMES), neighbours=count)
+        return self.score_of(evidence, alone, np.minimum(sparsity, MOST_TIMES), neighbours=count)

@@ -57,7 +57,7 @@ class KnowledgeGain(SensitiveMeasure):
         gains, accuracy = dict[str, Floats](), dict[str, float]()
         for name in self.sensitive_columns(evidence):
             counts = classes.counts(name)
-            gains[name] = _moved(counts)
+            gains[name] = _distance_from_whole(counts)
             shares, of_all = _shares(counts)
             accuracy[name] = float((counts.counts * (shares - of_all)).sum() / counts.counts.sum())
         records = {name: of_records(classes, each) for name, each in gains.items()}
@@ -77,7 +77,7 @@ def _shares(counts: Counts) -> tuple[Floats, Floats]:
     return counts.counts / counts.totals[counts.classes], (of_values / of_values.sum())[counts.values]
 
 
-def _moved(counts: Counts) -> Floats:
+def _distance_from_whole(counts: Counts) -> Floats:
     """Half the sum of the differences of each class from the whole; of values it lacks, their share there."""
     shares, of_all = _shares(counts)
     size = len(counts.starts) - 1

@@ -14,7 +14,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._attack import AttackMeasure, Sides, Trial, arena_of, sides_of
+from sfumato.risk._attack import AttackMeasure, AttackSides, AttackTrial, arena_of, sides_of
 
 
 class Linkability(AttackMeasure):
@@ -112,9 +112,9 @@ class Linkability(AttackMeasure):
             # A lot of its own for each set: of records equally near the same ones would be drawn twice.
             order = sides.order[run.rng("lot", number).permutation(len(released))]
             arena = arena_of(sides.known, released, part, order)
-            near, far = arena.nearest(sides.attacked, k=k, run=run, task=self.title)
+            near, far = arena.nearest(sides.targets, k=k, run=run, task=self.title)
             places.append(owners[near])
-            searches.append(arena.search(sides.attacked, far[:, -1], owners))
+            searches.append(arena.search(sides.targets, far[:, -1], owners))
         drawn = (places[0][:, :, None] == places[1][:, None, :]).any(axis=(1, 2)).astype(np.float64)
         counts = kernels.box_neighbours.count_common(*searches, tick=run.ticker(self.title))
         common = np.where(counts[:, 2] > 0, np.minimum(k / np.maximum(counts[:, 2], 1), 1.0), 0.0)
@@ -124,16 +124,16 @@ class Linkability(AttackMeasure):
         baseline = _blind(owners, k)
         trials = {how: _trial(sides, hits, baseline) for how, hits in found.items()}
         by_record = sides.by_record(common, len(evidence.original))
-        said: dict[str, float | int | str] = {
+        details: dict[str, float | int | str] = {
             "columns": len(names),
-            "candidates": _left(counts[: len(sides.people)]),
+            "candidates": _candidates_sentence(counts[: len(sides.people)]),
         }
-        return self.estimated(trials, by_record=by_record, details=said)
+        return self.score_of_trials(trials, by_record=by_record, details=details)
 
 
-def _trial(sides: Sides, hits: Floats, baseline: float) -> Trial:
-    mine, others = sides.best(hits)
-    return Trial(mine.sum(), len(mine), others.sum(), len(others), baseline)
+def _trial(sides: AttackSides, hits: Floats, baseline: float) -> AttackTrial:
+    of_people, others = sides.best(hits)
+    return AttackTrial(of_people.sum(), len(of_people), others.sum(), len(others), baseline)
 
 
 def _blind(owners: Ints, k: int) -> float:
@@ -143,7 +143,7 @@ def _blind(owners: Ints, k: int) -> float:
     return 1 - math.comb(m - k, k) / math.comb(m, k)
 
 
-def _left(counts: Ints) -> str:
+def _candidates_sentence(counts: Ints) -> str:
     """Say among how many a person is sought: who has many twins in each set is honestly hard to link."""
     first, second, both = counts.mean(axis=0)
     return (

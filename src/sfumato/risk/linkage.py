@@ -1,7 +1,7 @@
 """Risk by local linkage: each record is linked to the released record that is nearest to it, whoever else is.
 
-See `Space` for what is compared. A link is right if the released record is of the same person: of the same
-record or, where a column says whose records they are (the unit), of any record of that person.
+See `LinkageSpace` for what is compared. A link is right if the released record is of the same person: of the
+same record or, where a column says whose records they are (the unit), of any record of that person.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import joining, untrue
+from sfumato.core.intruder_view import joining, why_pairs_unknown
 from sfumato.core.measure import Needs, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
@@ -24,13 +24,13 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._spaces import LinkageMeasure, Space, inexact
+from sfumato.risk._spaces import LinkageMeasure, LinkageSpace, why_generalised
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
 
 #: Rounding of a difference, against the values themselves: two that should be equal are.
-ROUNDING = 2.0**-40
+DISTANCE_TOLERANCE = 2.0**-40
 
 
 #: Pairs of records up to which units are linked by all of their records.
@@ -81,7 +81,7 @@ def shares_by_person(persons: Ints, owners: Ints) -> Floats:
 
 
 def expected_links(
-    evidence: Evidence, space: Space, chances: Floats, details: Mapping[str, float | int | str]
+    evidence: Evidence, space: LinkageSpace, chances: Floats, details: Mapping[str, float | int | str]
 ) -> Score:
     """The score of links that come true with these chances, one for each record the intruder holds."""
     assert space.owners is not None  # `refuses` saw to it
@@ -97,7 +97,7 @@ def expected_links(
     )
 
 
-def _centred(points: Floats, units: Ints, n_measured: int) -> Floats:
+def _centre_by_unit(points: Floats, units: Ints, n_measured: int) -> Floats:
     """Points with numbers from the mean of their unit: what is between a unit's records may be as it was."""
     distinct, places, counts = np.unique(units, return_inverse=True, return_counts=True)
     moved = points.copy()
@@ -191,9 +191,9 @@ class DistanceLinkage(LinkageMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody knows which links are right."""
         return (
-            self.unfit(evidence)
-            or untrue(self.name, evidence)
-            or inexact(self.name, self.columns(evidence), evidence.known_table)
+            self.why_unsuitable(evidence)
+            or why_pairs_unknown(self.name, evidence)
+            or why_generalised(self.name, self.columns(evidence), evidence.known_table)
         )
 
     def sees_joined_records(self, evidence: Evidence) -> bool:
@@ -210,34 +210,35 @@ class DistanceLinkage(LinkageMeasure):
         coarse = evidence.protected.is_generalised(*names)
         space = self.space(evidence, run, () if coarse else names)
         assert space.owners is not None  # `refuses` saw to it
-        if not len(space.mine):
+        if not len(space.known_points):
             return Score.not_estimable("the intruder holds no record that is in the release")
-        tick, said = run.ticker(self.title), self.counted(space, evidence, names)
+        tick, details = run.ticker(self.title), self.count_details(space, evidence, names)
         if coarse:
             near = nearness_of(evidence, names, space.rows, metric=self.metric, scale=self.scale)
             links = near.links(space.persons, space.owners, tick=tick)
-            said |= {"metric": f"{space.metric} to what released values stand for, then information loss"}
-            said |= {"not_covered": int((links.references > 0).sum())}
+            details |= {"metric": f"{space.metric} to what released values stand for, then information loss"}
+            details |= {"not_covered": int((links.references > 0).sum())}
         else:
-            links = kernels.linking.rivals(
-                space.mine, space.theirs, space.persons, space.owners,
+            links = kernels.linking.closer_counts(
+                space.known_points, space.released_points, space.persons, space.owners,
                 metric=space.metric, n_codes=space.n_codes, weights=space.weights, tick=tick,
             )  # fmt: skip
-        said |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
-        score = expected_links(evidence, space, links.chances, said)
+        details |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
+        score = expected_links(evidence, space, links.chances, details)
         if (joined := joining(evidence)) and self.sees_joined_records(evidence):
             return max(score, self._of_units(evidence, space, list(joined.values())[-1], run), key=_value)
         return score
 
-    def _of_units(self, evidence: Evidence, space: Space, numbers: Ints, run: Run) -> Score:
+    def _of_units(self, evidence: Evidence, space: LinkageSpace, numbers: Ints, run: Run) -> Score:
         """Link all records of a unit at once to the released unit that is nearest to them."""
         assert space.truth is not None  # `refuses` saw to it
         alone = numbers.max(initial=0) + 1 + np.arange(len(space.truth))
         units = np.where(space.truth < 0, alone, numbers[space.truth])
         how = {"metric": space.metric, "n_codes": space.n_codes, "weights": space.weights}
-        n_measured, tick = space.mine.shape[1] - space.n_codes, run.ticker(self.title)
-        pairs = (space.mine, space.theirs), (
-            _centred(space.mine, units, n_measured), _centred(space.theirs, numbers, n_measured),
+        n_measured, tick = space.known_points.shape[1] - space.n_codes, run.ticker(self.title)
+        pairs = (space.known_points, space.released_points), (
+            _centre_by_unit(space.known_points, units, n_measured),
+            _centre_by_unit(space.released_points, numbers, n_measured),
         )  # fmt: skip
         chances = max(
             (kernels.unit_linking.unit_chances(*pair, units, numbers, tick=tick, **how) for pair in pairs),
@@ -309,7 +310,7 @@ class AttributeLinkage(LinkageMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared; whose the records are need not be known."""
         names, tables = self.columns(evidence), (evidence.known_table, evidence.protected)
-        return self.unfit(evidence) or inexact(self.name, names, *tables)
+        return self.why_unsuitable(evidence) or why_generalised(self.name, names, *tables)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link by all columns but one, for each, and look at that one."""
@@ -318,11 +319,13 @@ class AttributeLinkage(LinkageMeasure):
         learnt, guessed = np.full((len(names), size), np.nan), np.full((len(names), size), np.nan)
         for i, name in enumerate(run.track(self.title, names, len(names))):
             space = self.space(evidence, run, tuple(other for other in names if other != name))
-            learnt[i, space.rows], guessed[i, space.rows] = self._learnt(evidence, space, name, run)
+            learnt[i, space.rows], guessed[i, space.rows] = self._correct_value_shares(
+                evidence, space, name, run
+            )
         persons = persons_of(evidence.known_table)
         by_column = {name: mean_of_best(persons, learnt[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
-        if not by_column or not len(space.theirs):
+        if not by_column or not len(space.released_points):
             return Score.not_estimable("the intruder holds no record with a value to learn")
         chance = [mean_of_best(persons, each) for each in guessed]
         there = ~np.isnan(learnt)
@@ -333,17 +336,19 @@ class AttributeLinkage(LinkageMeasure):
                 there.any(axis=0), np.nansum(learnt, axis=0) / np.maximum(there.sum(axis=0), 1), np.nan
             ),
             baseline=float(np.nanmean(chance)),
-            details={**self.counted(space, evidence, names), "values": int(there.sum())},
+            details={**self.count_details(space, evidence, names), "values": int(there.sum())},
         )
 
-    def _learnt(self, evidence: Evidence, space: Space, name: str, run: Run) -> tuple[Floats, Floats]:
+    def _correct_value_shares(
+        self, evidence: Evidence, space: LinkageSpace, name: str, run: Run
+    ) -> tuple[Floats, Floats]:
         """The share of right values among the nearest of each, and among all; NaN where there is none."""
         assert evidence.protected is not None  # `refuses` saw to it
         true, released, reach = self._values(evidence.known_table, evidence.protected, name)
         true = true[space.rows]
-        if not len(space.mine) or not len(space.theirs):
+        if not len(space.known_points) or not len(space.released_points):
             return np.full(len(true), np.nan), np.full(len(true), np.nan)
-        slack = ROUNDING * (np.abs(true) + reach)
+        slack = DISTANCE_TOLERANCE * (np.abs(true) + reach)
         lows, highs = true - reach - slack, true + reach + slack
         guessed = _share_between(released, lows, highs)
         holes, nowhere = np.isnan(true), np.nanmax(np.abs(released), initial=0) + reach + 1
@@ -354,7 +359,8 @@ class AttributeLinkage(LinkageMeasure):
             np.where(holes, 0.0, np.clip(highs, None, nowhere))[:, None],
         )
         tied, inside = kernels.linking.nearest_in_window(
-            space.mine, space.theirs, metric=space.metric, n_codes=space.n_codes, weights=space.weights,
+            space.known_points, space.released_points, metric=space.metric, n_codes=space.n_codes,
+            weights=space.weights,
             window=window, tick=run.silent().ticker(self.title),
         )  # fmt: skip
         return np.where(holes, np.nan, inside / tied), np.where(holes, np.nan, guessed)

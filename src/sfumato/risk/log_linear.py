@@ -16,16 +16,16 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk import _log_linear as fitting
-from sfumato.risk._cells import CellMeasure, Cells, ChanceOf
+from sfumato.risk._cells import CellMeasure, ChanceOf, ContingencyCells
 from sfumato.risk._key_measures import by_original, of_records
-from sfumato.risk._log_linear import Fit, Means
-from sfumato.risk._model_fitting import Sample
+from sfumato.risk._log_linear import CellMeans, ModelBias
+from sfumato.risk._model_fitting import SizeFrequencies
 from sfumato.risk._possible_populations import PossiblePopulations
 from sfumato.risk._sampling import UNIQUE
 
 ModelName = Literal["best", "independence", "tree", "two-way"]
 
-_MODELS: dict[str, Callable[[Cells, Run], Means]] = {
+_MODELS: dict[str, Callable[[ContingencyCells, Run], CellMeans]] = {
     "independence": fitting.independence,
     "tree": fitting.tree,
     "two-way": fitting.two_way,
@@ -37,17 +37,17 @@ _RISKS: dict[ChanceOf, fitting.Risk] = {"unique": fitting.unique, "match": fitti
 #: Adult, the risk was half of what it is).
 _PER_PARAMETER = 20
 #: From so many standard deviations of its bias on, a model does not fit.
-_FAR = 2.0
-_ROUNDING = 1e-9
+_MAX_BIAS_DEVIATIONS = 2.0
+_FLOAT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class _FittedModel:
     """A model that was fitted, and how far a sum of risks by it is off."""
 
     name: str
-    means: Means
-    fit: Fit
+    means: CellMeans
+    fit: ModelBias
 
 
 class LogLinearRisk(CellMeasure, EstimatedMeasure):
@@ -155,7 +155,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         """What is estimated of all records."""
         return UNIQUE if self.chance == "unique" else "records unique in the sample, and matched rightly"
 
-    def known(self, alike: Floats, people: Floats) -> float | None:
+    def true_value(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in both, or are matched rightly."""
         ones = alike == 1
         found = (people == 1) if self.chance == "unique" else 1.0 / people
@@ -164,19 +164,19 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Fit the models, take the least biased, and add up the risks of sample uniques."""
         classes = self.classes(evidence)
-        cells = Cells.of(classes)
+        cells = ContingencyCells.of(classes)
         fraction = min(cells.n / self.people(evidence), 1.0)
         alone, lacking = classes.persons == 1, self.unknown(classes)
-        if fraction >= 1 - _ROUNDING or not alone.any():
+        if fraction >= 1 - _FLOAT_TOLERANCE or not alone.any():
             risks = alone.astype(np.float64)
             return Score(
                 float(risks.sum() / cells.n), by_record=self._by_record(evidence, classes, risks),
                 details={"sample": int(cells.n), "sample_uniques": int(alone.sum())},
             )  # fmt: skip
-        fitted = self._fitted(cells, fraction, run)
+        fitted = self._fit_model(cells, fraction, run)
         if isinstance(fitted, str):
             return Score.not_estimable(fitted)
-        mu, variance = fitted.means.seen[cells.of_class], self._variance(fitted.means, cells)
+        mu, variance = fitted.means.filled_means[cells.of_class], self._variance(fitted.means, cells)
         each = {}
         for what, risk in _RISKS.items():
             found = fitting.log_normal(mu[alone], fraction, variance, risk)
@@ -186,7 +186,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         fit, total = fitted.fit, float(risks.sum())
         plain = float(self._risk((1 - fraction) / fraction * fitted.means.filled[cells.counts == 1])[0].sum())
         ends = (total - fit.bias, total + fit.bias, plain)
-        low, high = self._between(ends, float((risks * (1 - risks)).sum()) + fit.variance)
+        low, high = self._interval_of_sum(ends, float((risks * (1 - risks)).sum()) + fit.variance)
         least, most = self._possible(classes.persons[~lacking], fraction)
         known = float((alone & lacking).sum())
         low, high = min(low, known + least), max(high, known + most)
@@ -213,7 +213,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
             },
         )
 
-    def _fitted(self, cells: Cells, fraction: float, run: Run) -> _Fitted | str:
+    def _fit_model(self, cells: ContingencyCells, fraction: float, run: Run) -> _FittedModel | str:
         """The model asked for, or the least biased; why there is none."""
         names = [name for name in _MODELS if self.model in {"best", name}]
         if cells.total > fitting.MAX_CELLS or (self.model == "best" and not _is_filled(cells)):
@@ -226,8 +226,8 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         found = []
         for name in names:  # forward: what follows the sample too closely is seen less clearly
             means = _MODELS[name](cells, run)
-            found.append(_Fitted(name, means, fitting.fit_of(means, cells.counts, fraction, self._risk)))
-            if abs(found[-1].fit.off) <= _FAR:
+            found.append(_FittedModel(name, means, fitting.fit_of(means, cells.counts, fraction, self._risk)))
+            if abs(found[-1].fit.off) <= _MAX_BIAS_DEVIATIONS:
                 return found[-1]
         return min(found, key=lambda each: abs(each.fit.off))
 
@@ -235,10 +235,10 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
     def _risk(self) -> fitting.Risk:
         return _RISKS[self.chance]
 
-    def _variance(self, means: Means, cells: Cells) -> float:
+    def _variance(self, means: CellMeans, cells: ContingencyCells) -> float:
         return fitting.spread_of(means, cells.counts) if self.spread == "log-normal" else 0.0
 
-    def _between(self, sums: tuple[float, ...], variance: float) -> tuple[float, float]:
+    def _interval_of_sum(self, sums: tuple[float, ...], variance: float) -> tuple[float, float]:
         """The interval about the sum, off by its bias to either side, and the sum by the means of all.
 
         Few are not normal: above, the square of the quantile is added as in a score interval of counts, so
@@ -254,24 +254,24 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
         """What the sum may be whatever the model: in any population that fits the sizes of the classes."""
         if not len(persons):
             return 0.0, 0.0
-        possible = PossiblePopulations.of(Sample.of(persons, float(persons.sum()) / fraction, 0.0))
+        possible = PossiblePopulations.of(SizeFrequencies.of(persons, float(persons.sum()) / fraction, 0.0))
         return possible.unique(0.5 - self.confidence / 200, match=self.chance == "match")
 
     def _by_record(self, evidence: Evidence, classes: Classes, risks: Floats) -> Floats | None:
         return by_original(evidence, of_records(classes, risks), worst="high")
 
 
-def _doubt(fitted: _Fitted, cells: Cells) -> str:
+def _doubt(fitted: _FittedModel, cells: ContingencyCells) -> str:
     """Why nobody should rely on a model; empty if it fits."""
-    off, told = fitted.fit.off, f"{fitted.name} does not fit, and its risk may be far off: "
-    if off > _FAR:
-        return told + "it is too simple for how the keys go together"
-    if off < -_FAR or (fitted.name == "two-way" and not _is_filled(cells)):
-        return told + "it follows the sample too closely"
+    off, doubt = fitted.fit.off, f"{fitted.name} does not fit, and its risk may be far off: "
+    if off > _MAX_BIAS_DEVIATIONS:
+        return doubt + "it is too simple for how the keys go together"
+    if off < -_MAX_BIAS_DEVIATIONS or (fitted.name == "two-way" and not _is_filled(cells)):
+        return doubt + "it follows the sample too closely"
     return ""
 
 
-def _is_filled(cells: Cells) -> bool:
+def _is_filled(cells: ContingencyCells) -> bool:
     """Whether there are enough people for the parameters of all pairs of keys."""
     free = np.array(cells.sizes, dtype=np.float64) - 1
     return cells.n >= _PER_PARAMETER * float(free.sum() ** 2 - free @ free) / 2

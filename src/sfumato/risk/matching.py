@@ -15,7 +15,7 @@ from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import NOISE_NOT_SEEN, Space, TrueLinkMeasure, space_of, unknown_block
+from sfumato.risk._spaces import NOISE_NOT_SEEN, LinkageSpace, TrueLinkMeasure, space_of, unknown_block
 from sfumato.risk.linkage import expected_links
 
 
@@ -70,14 +70,19 @@ class DirectMatching(TrueLinkMeasure):
         """Count who agrees with whom."""
         names = self.columns(evidence)
         space = space_of(evidence, names, run, metric="hamming", scale="range")
-        if not len(space.mine):
+        if not len(space.known_points):
             return Score.not_estimable("the intruder holds no record of anybody in the release")
         blocked = set(evidence.original.schema.resolve(self.block))
         loose = [position for position, name in enumerate(names) if name not in blocked]
-        rule = _Rule(mine=space.mine, theirs=space.theirs, loose=loose, differ=min(self.differ, len(loose)))
+        rule = _MatchRule(
+            known_codes=space.known_points,
+            released_codes=space.released_points,
+            loose=loose,
+            differ=min(self.differ, len(loose)),
+        )
         n_matches, n_right = rule.counts(), _right(space, rule)
         details = {
-            **self.counted(space, evidence, names),
+            **self.count_details(space, evidence, names),
             "matched": int((n_matches > 0).sum()),
             "unique": int((n_matches == 1).sum()),
             "unique_correct": int(((n_matches == 1) & (n_right == 1)).sum()),
@@ -85,11 +90,13 @@ class DirectMatching(TrueLinkMeasure):
         return expected_links(evidence, space, n_right / np.maximum(n_matches, 1), details)
 
 
-class _Rule:
+class _MatchRule:
     """Two tables as codes, and in how many of the ``loose`` columns two records may differ to match."""
 
-    def __init__(self, mine: Floats, theirs: Floats, loose: Sequence[int], differ: int) -> None:
-        self.mine, self.theirs = mine.astype(np.int64), theirs.astype(np.int64)
+    def __init__(
+        self, known_codes: Floats, released_codes: Floats, loose: Sequence[int], differ: int
+    ) -> None:
+        self.known_codes, self.released_codes = known_codes.astype(np.int64), released_codes.astype(np.int64)
         self.loose, self.differ = list(loose), differ
 
     def counts(self) -> Ints:
@@ -102,8 +109,8 @@ class _Rule:
         """
         exactly: list[Ints] = []
         for left_out in range(self.differ + 1):
-            total = np.zeros(len(self.mine), dtype=np.int64)
-            for columns in self._without(left_out):
+            total = np.zeros(len(self.known_codes), dtype=np.int64)
+            for columns in self._column_subsets(left_out):
                 total += self._equal_in(columns)
             for fewer, count in enumerate(exactly):
                 total -= comb(len(self.loose) - fewer, left_out - fewer) * count
@@ -111,35 +118,39 @@ class _Rule:
         matches: Ints = np.sum(exactly, axis=0, dtype=np.int64)
         return matches
 
-    def _without(self, left_out: int) -> Iterator[list[int]]:
+    def _column_subsets(self, left_out: int) -> Iterator[list[int]]:
         for gone in combinations(self.loose, left_out):
-            yield [column for column in range(self.mine.shape[1]) if column not in gone]
+            yield [column for column in range(self.known_codes.shape[1]) if column not in gone]
 
     def _equal_in(self, columns: Sequence[int]) -> Ints:
         """How many of theirs have the same codes in these columns, for each of mine."""
-        groups = np.zeros(len(self.mine) + len(self.theirs), dtype=np.int64)
+        groups = np.zeros(len(self.known_codes) + len(self.released_codes), dtype=np.int64)
         for column in columns:
-            codes = np.concatenate((self.mine[:, column], self.theirs[:, column])) + 1  # −1 is missing
+            codes = (
+                np.concatenate((self.known_codes[:, column], self.released_codes[:, column])) + 1
+            )  # −1 is missing
             # Dense again after each column, so the product stays below n², which 64 bits hold.
             groups = np.unique(groups * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
-        n_mine = len(self.mine)
+        n_mine = len(self.known_codes)
         counts = np.bincount(groups[n_mine:], minlength=int(groups.max(initial=0)) + 1)
         return counts[groups[:n_mine]].astype(np.int64)
 
-    def match(self, mine: Ints, theirs: Ints) -> Flags:
+    def match(self, known_rows: Ints, released_rows: Ints) -> Flags:
         """Whether each pair of one of mine and one of theirs matches."""
-        apart = self.mine[mine] != self.theirs[theirs]
-        is_loose = np.zeros(self.mine.shape[1], dtype=np.bool_)
+        apart = self.known_codes[known_rows] != self.released_codes[released_rows]
+        is_loose = np.zeros(self.known_codes.shape[1], dtype=np.bool_)
         is_loose[self.loose] = True
         agree: Flags = (apart[:, is_loose].sum(axis=1) <= self.differ) & ~apart[:, ~is_loose].any(axis=1)
         return agree
 
 
-def _right(space: Space, rule: _Rule) -> Ints:
+def _right(space: LinkageSpace, rule: _MatchRule) -> Ints:
     """How many of the released records of the same person match each of mine."""
     assert space.owners is not None  # `refuses` saw to it
     held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
     released = pl.DataFrame({"person": space.owners}).with_row_index("theirs")
     pairs = held.join(released.filter(pl.col("person") >= 0), on="person")
-    mine, theirs = (pairs[side].to_numpy().astype(np.int64) for side in ("mine", "theirs"))
-    return np.bincount(mine[rule.match(mine, theirs)], minlength=len(space.mine)).astype(np.int64)
+    known_rows, released_rows = (pairs[side].to_numpy().astype(np.int64) for side in ("mine", "theirs"))
+    return np.bincount(
+        known_rows[rule.match(known_rows, released_rows)], minlength=len(space.known_points)
+    ).astype(np.int64)

@@ -8,7 +8,14 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, arena_of, difference, sides_of
+from sfumato.risk._attack import (
+    MIN_PEOPLE_PER_SIDE,
+    AttackMeasure,
+    AttackTrial,
+    arena_of,
+    difference,
+    sides_of,
+)
 
 
 class MembershipInference(AttackMeasure):
@@ -59,24 +66,26 @@ class MembershipInference(AttackMeasure):
         names, n = self.columns(evidence), len(evidence.original)
         sides = sides_of(evidence, names, self.queries, run)
         arena = arena_of(sides.known, evidence.protected, names, sides.order)
-        near = arena.nearest(sides.attacked, run=run, task=self.title)[1][:, 0]
+        near = arena.nearest(sides.targets, run=run, task=self.title)[1][:, 0]
         aucs, trials = {}, {}
-        mine, others = sides.best(-near)
-        trials["distance"], aucs["distance"] = _tested(-mine, -others, run.rng("distance"))
+        of_people, others = sides.best(-near)
+        trials["distance"], aucs["distance"] = _test_membership(-of_people, -others, run.rng("distance"))
         strangers = np.unique(sides.persons[n:])  # one half of them stand for the population
         halves = run.rng("reference").permutation(strangers)
         reference, tested = np.split(halves, [len(strangers) // 2])
         tested = np.intersect1d(tested, sides.persons[sides.strangers])
-        if min(len(reference), len(tested)) >= FEWEST:
+        if min(len(reference), len(tested)) >= MIN_PEOPLE_PER_SIDE:
             rows = np.flatnonzero(np.isin(sides.persons[n:], reference))
             far = arena_of(sides.known, evidence.control.take(rows), names, np.arange(len(rows)))
-            beyond = far.nearest(sides.attacked, run=run, task=self.title)[1][:, 0]
-            mine, others = sides.best(-_ratio(near, beyond))
+            beyond = far.nearest(sides.targets, run=run, task=self.title)[1][:, 0]
+            of_people, others = sides.best(-_ratio(near, beyond))
             others = others[np.isin(np.unique(sides.persons[sides.strangers]), tested)]
-            trials["density ratio"], aucs["density ratio"] = _tested(-mine, -others, run.rng("ratio"))
+            trials["density ratio"], aucs["density ratio"] = _test_membership(
+                -of_people, -others, run.rng("ratio")
+            )
         best = max(aucs, key=lambda name: aucs[name])
-        said = {"columns": len(names), "auc": aucs[best]}
-        return self.estimated(trials, rated=difference, details=said)
+        details = {"columns": len(names), "auc": aucs[best]}
+        return self.score_of_trials(trials, rated=difference, details=details)
 
 
 def _ratio(near: Floats, beyond: Floats) -> Floats:
@@ -87,27 +96,29 @@ def _ratio(near: Floats, beyond: Floats) -> Floats:
     return ratio
 
 
-def _tested(mine: Floats, others: Floats, rng: np.random.Generator) -> tuple[Trial, float]:
+def _test_membership(
+    of_people: Floats, others: Floats, rng: np.random.Generator
+) -> tuple[AttackTrial, float]:
     """Who is taken for a member by the other half's threshold; and the chance to tell a pair apart."""
     from scipy.stats import rankdata
 
-    halves = [rng.permutation(len(side)) % 2 for side in (mine, others)]
+    halves = [rng.permutation(len(side)) % 2 for side in (of_people, others)]
     hits = wrong = 0
     for half in (0, 1):
-        limit = _threshold(mine[halves[0] != half], others[halves[1] != half])
-        hits += int((mine[halves[0] == half] <= limit).sum())
+        limit = _threshold(of_people[halves[0] != half], others[halves[1] != half])
+        hits += int((of_people[halves[0] == half] <= limit).sum())
         wrong += int((others[halves[1] == half] <= limit).sum())
-    ranks = rankdata(np.concatenate((others, mine)))
-    n, m = len(mine), len(others)
+    ranks = rankdata(np.concatenate((others, of_people)))
+    n, m = len(of_people), len(others)
     auc = (ranks[:m].sum() - m * (m + 1) / 2) / (n * m)
-    return Trial(hits, n, wrong, m, 0.0), float(auc)
+    return AttackTrial(hits, n, wrong, m, 0.0), float(auc)
 
 
-def _threshold(mine: Floats, others: Floats) -> float:
+def _threshold(of_people: Floats, others: Floats) -> float:
     """Up to where most more members than strangers lie; below all if nowhere."""
-    limits = np.unique(np.concatenate((mine, others)))
+    limits = np.unique(np.concatenate((of_people, others)))
     shares: list[Floats] = [
-        np.searchsorted(np.sort(side), limits, side="right") / len(side) for side in (mine, others)
+        np.searchsorted(np.sort(side), limits, side="right") / len(side) for side in (of_people, others)
     ]
     gains = shares[0] - shares[1]
     best = int(np.argmax(gains))

@@ -9,8 +9,8 @@ from sfumato.core.measure import Measure, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import COMPARABLE
-from sfumato.risk._attack import FEWEST, arena_of, stacked
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._attack import MIN_PEOPLE_PER_SIDE, arena_of, stack_tables
+from sfumato.risk._spaces import why_generalised, why_incomparable
 
 
 class NearestRecordDistance(Measure):
@@ -56,14 +56,14 @@ class NearestRecordDistance(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared."""
-        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
-        return reason or inexact(self.name, self.columns(evidence), evidence.original)
+        reason = super().refuses(evidence) or why_incomparable(self.name, evidence, self.kinds)
+        return reason or why_generalised(self.name, self.columns(evidence), evidence.original)
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that there are too few."""
         assert evidence.protected is not None  # `refuses` saw to it
-        if min(len(evidence.original), len(evidence.protected)) < FEWEST:
-            return f"{self.name} must have at least {FEWEST} records in both tables, got: fewer"
+        if min(len(evidence.original), len(evidence.protected)) < MIN_PEOPLE_PER_SIDE:
+            return f"{self.name} must have at least {MIN_PEOPLE_PER_SIDE} records in both tables, got: fewer"
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
             return (
                 f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
@@ -76,18 +76,22 @@ class NearestRecordDistance(Measure):
         names, n, control = self.columns(evidence), len(evidence.original), evidence.control
         known, beside = evidence.original, control is not None and set(names) <= set(control.names)
         if control is not None and beside:
-            known = stacked(known, control, names)
+            known = stack_tables(known, control, names)
         arena = arena_of(known, evidence.protected, names, np.arange(len(evidence.protected)))
         rows = np.sort(run.rng("people").choice(n, min(n, self.queries), replace=False))
         away = arena.nearest(rows, run=run, task=self.title)[1][:, 0] / len(names)
-        said: dict[str, float | int | str] = {"columns": len(names), "copied": float((away < 1e-9).mean())}  # noqa: PLR2004
+        details: dict[str, float | int | str] = {"columns": len(names), "copied": float((away < 1e-9).mean())}  # noqa: PLR2004
         if beside:
             others = n + run.rng("others").permutation(len(known) - n)[: self.queries]
             far = arena.nearest(others, run=run, task=self.title)[1][:, 0] / len(names)
-            said["control"] = float(np.median(far))
+            details["control"] = float(np.median(far))
         by_record = np.full(n, np.nan)
         by_record[rows] = np.minimum(away, 1.0)
         status, reason = (Status.OK, "") if len(rows) == n else (Status.APPROXIMATE, "it is that of a sample")
         return Score(
-            min(float(np.median(away)), 1.0), status=status, reason=reason, by_record=by_record, details=said
+            min(float(np.median(away)), 1.0),
+            status=status,
+            reason=reason,
+            by_record=by_record,
+            details=details,
         )

@@ -14,14 +14,14 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
 from sfumato.data.persons import best_by_person, persons_of
-from sfumato.data.points import standardised
+from sfumato.data.points import standardise
 from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._spaces import why_generalised, why_incomparable
 from sfumato.risk.linkage import DistanceLinkage, mean_of_best, shares_by_person
 
 #: What is left of a difference by rounding, against the values themselves.
-_ROUNDING = 2.0**-40
+_DISTANCE_TOLERANCE = 2.0**-40
 
 
 class OutlierDisclosure(DistanceLinkage):
@@ -104,18 +104,18 @@ class OutlierDisclosure(DistanceLinkage):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse columns none of which has an order: nothing is extreme there."""
         reason = super().refuses(evidence)
-        if reason is None and not self._ordered(evidence):
+        if reason is None and not self._ordered_columns(evidence):
             kinds = " or ".join(sorted(ORDERED))
             reason = f"{self.name} must find at least one {kinds} column to be extreme in, got: none"
         return reason
 
-    def _ordered(self, evidence: Evidence) -> tuple[str, ...]:
+    def _ordered_columns(self, evidence: Evidence) -> tuple[str, ...]:
         return evidence.of_kinds(self.columns(evidence), ORDERED)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link everybody, and count those who are extreme."""
         table = evidence.known_table
-        values = np.column_stack([table.numbers(name) for name in self._ordered(evidence)])
+        values = np.column_stack([table.numbers(name) for name in self._ordered_columns(evidence)])
         if np.isnan(values).all():
             return Score.not_estimable("no value is there that could be extreme")
         linked = super().measure(evidence, run)
@@ -132,7 +132,7 @@ class OutlierDisclosure(DistanceLinkage):
             by_record=np.where(extreme, linked.by_record, np.nan),
             baseline=float(guessed.mean()) if len(guessed) else 0.0,
             details={
-                **{key: said for key, said in linked.details.items() if key not in dropped},
+                **{key: value for key, value in linked.details.items() if key not in dropped},
                 "extreme": len(found),
                 "links_expected": float(found.sum()),
                 "everybody": linked.value,
@@ -146,16 +146,16 @@ class OutlierDisclosure(DistanceLinkage):
             low, high = np.nanquantile(there, [self.tail / 100, 1 - self.tail / 100], axis=0)
             return np.asarray(((there < low) | (there > high)).any(axis=1))
         if self.rule == "deviations":
-            columns = [standardised(column, "deviation") for column in values.T]
+            columns = [standardise(column, "deviation") for column in values.T]
             return np.asarray((np.abs(np.column_stack(columns)) > self.beyond).any(axis=1))
         if self.rule == "mahalanobis":
-            middle = kernels.outlyingness.Middle.of(values)
+            middle = kernels.outlyingness.RobustCentre.of(values)
             scores = kernels.outlyingness.scores(*middle.distances(values))
             return np.asarray(scores > self.beyond)
         count = min(self.neighbours, len(values) - 2)
         if count < 1:
             return np.zeros(len(values), dtype=np.bool_)
-        points = np.column_stack([standardised(column, "deviation") for column in values.T])
+        points = np.column_stack([standardise(column, "deviation") for column in values.T])
         crowd = kernels.neighbours.crowd(points, persons, count, tick=run.ticker("density"))
         return np.asarray(crowd.sparsity > self.farther)
 
@@ -218,8 +218,10 @@ class RobustIntervals(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
-        reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
-        return reason or inexact(self.name, self.columns(evidence), evidence.original, evidence.protected)
+        reason = why_incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+        return reason or why_generalised(
+            self.name, self.columns(evidence), evidence.original, evidence.protected
+        )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look into the intervals, and count persons."""
@@ -229,7 +231,7 @@ class RobustIntervals(Measure):
             numbers_of_both(evidence.original, evidence.protected, name) for name in self.columns(evidence)
         ]
         original, released = (np.column_stack([pair[side] for pair in both]) for side in (0, 1))
-        middle = kernels.outlyingness.Middle.of(original)
+        middle = kernels.outlyingness.RobustCentre.of(original)
         varies = middle.scale > 0
         squares, sizes = middle.distances(original)
         pairs = np.flatnonzero(evidence.source_rows >= 0)
@@ -237,13 +239,15 @@ class RobustIntervals(Measure):
         if not len(pairs):
             return Score.not_estimable("no record with a value in a column that varies was released")
         rows = evidence.source_rows[pairs]
-        mine, theirs = (
+        original_points, released_points = (
             (side[:, varies] - middle.centre[varies]) / middle.scale[varies] for side in (original, released)
         )
-        apart = np.abs(mine[rows] - theirs[pairs])
-        reach = self.width / 100 * squares[rows][:, None] + _ROUNDING * (1 + np.abs(mine[rows]))
+        apart = np.abs(original_points[rows] - released_points[pairs])
+        reach = self.width / 100 * squares[rows][:, None] + _DISTANCE_TOLERANCE * (
+            1 + np.abs(original_points[rows])
+        )
         inside = (np.isnan(apart) | (apart <= reach)).all(axis=1) & ~np.isnan(apart).all(axis=1)
-        inside &= ~self.hidden(theirs, evidence, run)[pairs]
+        inside &= ~self.is_in_crowd(released_points, evidence, run)[pairs]
         found = np.full(len(original), np.nan)
         np.fmax.at(found, rows, inside.astype(np.float64))
         there = ~np.isnan(found)
@@ -259,7 +263,7 @@ class RobustIntervals(Measure):
             },
         )
 
-    def hidden(self, points: Floats, evidence: Evidence, run: Run) -> Flags:  # noqa: ARG002
+    def is_in_crowd(self, points: Floats, evidence: Evidence, run: Run) -> Flags:  # noqa: ARG002
         """Which released records are told from nobody near them: of this measure none."""
         return np.zeros(len(points), dtype=np.bool_)
 
@@ -303,11 +307,11 @@ class RobustIntervalsInCrowds(RobustIntervals):
     )  # fmt: skip
     neighbours: int = param(3, "So many others near a record hide it.", ge=1, le=1000, symbol="m")
 
-    def hidden(self, points: Floats, evidence: Evidence, run: Run) -> Flags:
+    def is_in_crowd(self, points: Floats, evidence: Evidence, run: Run) -> Flags:
         """Those that have enough others near them."""
         whole, owners = ~np.isnan(points).any(axis=1), owners_of(evidence)
         crowded = np.zeros(len(points), dtype=np.bool_)
         tick = run.ticker(self.title)
         found = kernels.neighbours.crowd(points[whole], owners[whole], self.neighbours, tick=tick)
-        crowded[whole] = found.radii <= self.near / 100 * (1 + _ROUNDING)
+        crowded[whole] = found.radii <= self.near / 100 * (1 + _DISTANCE_TOLERANCE)
         return crowded

@@ -19,11 +19,11 @@ from sfumato.core.measure import Counting, Measure, Needs, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import numbers_of_both
-from sfumato.data.hierarchy.likeness import labels_of, marginality, not_covered
+from sfumato.data.hierarchy.likeness import labels_of, marginality, why_not_covered
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._spaces import incomparable, inexact
+from sfumato.risk._spaces import why_generalised, why_incomparable
 
 
 def reverse_mapping(values: Floats, released: Floats, *, rng: np.random.Generator | None = None) -> Floats:
@@ -52,9 +52,9 @@ def reverse_mapping(values: Floats, released: Floats, *, rng: np.random.Generato
                 "as many values must be there as released ones unless `rng` draws from the more, "
                 f"got: {len(ordered)} and {len(places)}"
             )
-        kept = np.sort(rng.choice(max(len(ordered), len(places)), size, replace=False))
-        ordered = ordered if len(ordered) == size else ordered[kept]
-        places = places if len(places) == size else places[kept]
+        rows = np.sort(rng.choice(max(len(ordered), len(places)), size, replace=False))
+        ordered = ordered if len(ordered) == size else ordered[rows]
+        places = places if len(places) == size else places[rows]
     mapped = np.full(len(released), np.nan)
     ranks = kernels.ranks.midranks(released[places]) - 1
     low, high = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
@@ -73,8 +73,8 @@ def numbers_in_order(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
         return numbers_of_both(*tables, name)
     hierarchy = evidence.hierarchy_of(name)
     assert hierarchy is not None  # `refuses` saw to it
-    mine, theirs = (labels_of(hierarchy, table, name) for table in tables)
-    return marginality(mine, mine), marginality(theirs, mine)
+    original, released = (labels_of(hierarchy, table, name) for table in tables)
+    return marginality(original, original), marginality(released, original)
 
 
 class _PermutationMeasure(Measure):
@@ -90,22 +90,22 @@ class _PermutationMeasure(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse columns without ranks, ranges and groups of values, and records of nobody knows whom."""
-        reason = incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
+        reason = why_incomparable(self.name, evidence, self.kinds) or super().refuses(evidence)
         if reason is not None:
             return reason
         assert evidence.protected is not None  # that was a reason
         names = self.columns(evidence)
-        return inexact(self.name, names, evidence.original, evidence.protected) or _unranked(
+        return why_generalised(self.name, names, evidence.original, evidence.protected) or _why_unranked(
             self.name, evidence, names
         )
 
 
-def _unranked(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
+def _why_unranked(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str | None:
     """Why nominal columns have no ranks; None if their hierarchies give them."""
     assert evidence.protected is not None
     tables = evidence.original, evidence.protected
     nominal = [name for name in names if evidence.original.schema[name].kind is Kind.NOMINAL]
-    found = (not_covered(evidence.hierarchy_of(name), name, *tables) for name in nominal)
+    found = (why_not_covered(evidence.hierarchy_of(name), name, *tables) for name in nominal)
     faults = [fault for fault in found if fault]
     if not faults:
         return None
@@ -113,18 +113,21 @@ def _unranked(measure: str, evidence: Evidence, names: tuple[str, ...]) -> str |
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _RankedTables:
     """Two tables of as many complete records, ranked."""
 
-    mine: Ranked
-    theirs: Ranked
+    original: RankBasis
+    released: RankBasis
     names: tuple[str, ...]
     details: dict[str, float | int | str]
 
     @property
     def reason(self) -> str | None:
         """Why their correlations say nothing; None if they do."""
-        n_records, ranks = len(self.mine.basis), [each.basis.shape[1] for each in (self.mine, self.theirs)]
+        n_records, ranks = (
+            len(self.original.basis),
+            [each.basis.shape[1] for each in (self.original, self.released)],
+        )
         if not all(ranks):
             table = "the release" if ranks[0] else "the original"
             return f"no column of {table} varies in the records that lack no value"
@@ -136,7 +139,7 @@ class _Pair:
         return None
 
 
-def _paired(measure: Measure, evidence: Evidence, run: Run) -> _Pair | str:
+def _rank_tables(measure: Measure, evidence: Evidence, run: Run) -> _RankedTables | str:
     """Make two tables of as many records (004, section 4), or say why there are none.
 
     Where records map, the originals that were not released are left out; else the larger table is sampled.
@@ -145,57 +148,57 @@ def _paired(measure: Measure, evidence: Evidence, run: Run) -> _Pair | str:
     names = measure.columns(evidence)
     columns = [numbers_in_order(evidence, name) for name in names]
     there = [not any(np.isnan(side).all() for side in column) for column in columns]
-    kept = tuple(name for name, has in zip(names, there, strict=True) if has)
-    if not kept:
+    ranked_names = tuple(name for name, has in zip(names, there, strict=True) if has)
+    if not ranked_names:
         return "no column has a value in both tables"
-    mine, theirs = (
+    original, released = (
         np.column_stack([column[side] for column, has in zip(columns, there, strict=True) if has])
         for side in (0, 1)
     )
     rows, sampled = evidence.source_rows, 0
     if rows is not None:
-        mine, theirs = mine[rows[rows >= 0]], theirs[rows >= 0]
-        whole = ~(np.isnan(mine).any(axis=1) | np.isnan(theirs).any(axis=1))
+        original, released = original[rows[rows >= 0]], released[rows >= 0]
+        whole = ~(np.isnan(original).any(axis=1) | np.isnan(released).any(axis=1))
         incomplete = int((~whole).sum())
-        mine, theirs = mine[whole], theirs[whole]
+        original, released = original[whole], released[whole]
     else:
-        n_all = len(mine) + len(theirs)
-        mine, theirs = (side[~np.isnan(side).any(axis=1)] for side in (mine, theirs))
-        incomplete = n_all - len(mine) - len(theirs)
-        sampled = max(len(mine), len(theirs)) if len(mine) != len(theirs) else 0
-        mine, theirs = _same_size(mine, theirs, run)
-    if not len(mine):
+        n_all = len(original) + len(released)
+        original, released = (side[~np.isnan(side).any(axis=1)] for side in (original, released))
+        incomplete = n_all - len(original) - len(released)
+        sampled = max(len(original), len(released)) if len(original) != len(released) else 0
+        original, released = _same_size(original, released, run)
+    if not len(original):
         return "no record lacks no value"
     details: dict[str, float | int | str] = {
-        "columns": len(kept),
-        "columns_left_out": len(evidence.known_columns) - len(kept),
-        "records": len(mine),
+        "columns": len(ranked_names),
+        "columns_left_out": len(evidence.known_columns) - len(ranked_names),
+        "records": len(original),
         "incomplete": incomplete,
         **({"sampled": f"of {sampled}"} if sampled else {}),
     }
-    pair = _Pair(ranked(mine), ranked(theirs), kept, details)
-    details |= _set_aside(pair)
+    pair = _RankedTables(rank_basis(original), rank_basis(released), ranked_names, details)
+    details |= _constant_columns(pair)
     return pair
 
 
-def _same_size(mine: Floats, theirs: Floats, run: Run) -> tuple[Floats, Floats]:
+def _same_size(original: Floats, released: Floats, run: Run) -> tuple[Floats, Floats]:
     """Sample the larger of two tables, by what its records are: their order in the file is no evidence."""
-    size, rng = min(len(mine), len(theirs)), run.rng("sample")
+    size, rng = min(len(original), len(released)), run.rng("sample")
     first, second = (
         side if len(side) == size else side[np.lexsort(side.T)[rng.choice(len(side), size, replace=False)]]
-        for side in (mine, theirs)
+        for side in (original, released)
     )
     return first, second
 
 
-def _set_aside(pair: _Pair) -> dict[str, str]:
+def _constant_columns(pair: _RankedTables) -> dict[str, str]:
     """Which columns say nothing, in words."""
-    said = {}
+    reasons = {}
     for word, which in (("constant", "constant"), ("redundant", "redundant")):
-        for where, side in (("original", pair.mine), ("release", pair.theirs)):
+        for where, side in (("original", pair.original), ("release", pair.released)):
             if found := getattr(side, which):
-                said[f"{word}_in_{where}"] = ", ".join(pair.names[each] for each in found)
-    return said
+                reasons[f"{word}_in_{where}"] = ", ".join(pair.names[each] for each in found)
+    return reasons
 
 
 class _CanonicalMeasure(_PermutationMeasure):
@@ -206,10 +209,10 @@ class _CanonicalMeasure(_PermutationMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Correlate the ranks of both tables."""
-        pair = evidence.remember("permutation model, pairs", lambda: _paired(self, evidence, run))
+        pair = evidence.remember("permutation model, pairs", lambda: _rank_tables(self, evidence, run))
         if isinstance(pair, str) or pair.reason:
             return Score.not_estimable(pair if isinstance(pair, str) else str(pair.reason))
-        left = protection(between(pair.mine.basis, pair.theirs.basis))
+        left = protection(inner_products(pair.original.basis, pair.released.basis))
         return Score(
             value=self.of(left),
             by_column=_by_column(pair),
@@ -221,12 +224,14 @@ class _CanonicalMeasure(_PermutationMeasure):
         raise NotImplementedError  # abstract
 
 
-def _by_column(pair: _Pair) -> dict[str, float]:
+def _by_column(pair: _RankedTables) -> dict[str, float]:
     """1 − ρ² of each column with its own release."""
     both = np.einsum(
-        "ij,ij->j", pair.mine.parts, between(pair.mine.basis, pair.theirs.basis) @ pair.theirs.parts
+        "ij,ij->j",
+        pair.original.parts,
+        inner_products(pair.original.basis, pair.released.basis) @ pair.released.parts,
     )
-    varies = set(range(len(pair.names))) - set(pair.mine.constant) - set(pair.theirs.constant)
+    varies = set(range(len(pair.names))) - set(pair.original.constant) - set(pair.released.constant)
     return {pair.names[i]: float(np.clip(1 - both[i] ** 2, 0.0, 1.0)) for i in sorted(varies)}
 
 
@@ -354,7 +359,7 @@ class SortedCorrelations(_PermutationMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Sort by each column in turn, and correlate the others."""
-        pair = evidence.remember("permutation model, pairs", lambda: _paired(self, evidence, run))
+        pair = evidence.remember("permutation model, pairs", lambda: _rank_tables(self, evidence, run))
         if isinstance(pair, str) or pair.reason:
             return Score.not_estimable(pair if isinstance(pair, str) else str(pair.reason))
         found = {
@@ -370,28 +375,28 @@ class SortedCorrelations(_PermutationMeasure):
         least = min(float(drawn.min()) for drawn in found.values())
         value, most = min(means.values()), min(float(drawn.max()) for drawn in found.values())
         score = Score(value, by_column=means, details=pair.details)
-        return _drawn(score, (least, most), sampled="sampled" in pair.details)
+        return _mark_as_random(score, (least, most), sampled="sampled" in pair.details)
 
-    def _sorted_by(self, pair: _Pair, j: int, run: Run) -> Floats:
+    def _sorted_by(self, pair: _RankedTables, j: int, run: Run) -> Floats:
         """CM2 of the other columns if both tables are sorted by one, in each draw; none if it is mute."""
-        if j in pair.mine.constant or j in pair.theirs.constant:
+        if j in pair.original.constant or j in pair.released.constant:
             return np.empty(0)
-        spans = [span(np.delete(each.parts, j, axis=1)) for each in (pair.mine, pair.theirs)]
+        spans = [span(np.delete(each.parts, j, axis=1)) for each in (pair.original, pair.released)]
         if not all(each.shape[1] for each in spans):
             return np.empty(0)
-        tied = any(_has_ties(each.ranks[j]) for each in (pair.mine, pair.theirs))
+        tied = any(_has_ties(each.ranks[j]) for each in (pair.original, pair.released))
         drawn = []
         for draw in range(self.draws if tied else 1):
             rng = run.rng("ties", pair.names[j], str(draw))
-            mine, theirs = (_places(each.ranks, j, rng) for each in (pair.mine, pair.theirs))
-            order = np.empty(len(theirs), dtype=np.int64)
-            order[theirs] = np.arange(len(theirs))
-            products = between(pair.mine.basis, pair.theirs.basis, order[mine])
+            original, released = (_places(each.ranks, j, rng) for each in (pair.original, pair.released))
+            order = np.empty(len(released), dtype=np.int64)
+            order[released] = np.arange(len(released))
+            products = inner_products(pair.original.basis, pair.released.basis, order[original])
             drawn.append(np.prod(protection(spans[0].T @ products @ spans[1])))
         return np.array(drawn)
 
 
-def _drawn(score: Score, between: tuple[float, float], *, sampled: bool) -> Score:
+def _mark_as_random(score: Score, between: tuple[float, float], *, sampled: bool) -> Score:
     """Say of a number that chance had a part in it."""
     least, most = between
     if least == most and not sampled:
@@ -428,23 +433,23 @@ def _places(ranks: Floats, j: int, rng: np.random.Generator) -> Ints:
     return places
 
 
-def _same_records(pair: _Pair) -> bool:
+def _same_records(pair: _RankedTables) -> bool:
     """Whether both tables have the same records of ranks, in whatever order: then nothing is protected.
 
     A column without ties shows it by itself; this is for tables of which every column has some.
     """
-    mine, theirs = pair.mine.ranks, pair.theirs.ranks
-    for first, second in zip(mine, theirs, strict=True):
+    original, released = pair.original.ranks, pair.released.ranks
+    for first, second in zip(original, released, strict=True):
         if not _has_ties(first) or (np.sort(first) != np.sort(second)).any():
             return False
-    sides = [side[:, np.lexsort(side)] for side in (mine, theirs)]
+    sides = [side[:, np.lexsort(side)] for side in (original, released)]
     return np.array_equal(sides[0], sides[1])
 
 
 # How far values moved ------------------------------------------------------------------------------------
 
 
-class Move(NamedTuple):
+class RankMove(NamedTuple):
     """How far one value of a record moved.
 
     ``as_if`` is the original value that has the released one's rank (Z, of numbers only): what its move comes
@@ -458,26 +463,26 @@ class Move(NamedTuple):
     as_if: float | None
 
     @property
-    def moved(self) -> float:
+    def rank_distance(self) -> float:
         """By how many ranks."""
         return self.released_rank - self.rank
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """As a dictionary for JSON; it is private."""
-        return {**self._asdict(), "moved": self.moved}
+        return {**self._asdict(), "moved": self.rank_distance}
 
 
 def _pairs_of(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
     """A column of the records that were released and of what became of them; NaN where one lacks it."""
     assert evidence.source_rows is not None
     has_source = evidence.source_rows >= 0
-    mine, theirs = numbers_in_order(evidence, name)
-    mine, theirs = mine[evidence.source_rows[has_source]], theirs[has_source]
-    gone = np.isnan(mine) | np.isnan(theirs)
-    return np.where(gone, np.nan, mine), np.where(gone, np.nan, theirs)
+    original, released = numbers_in_order(evidence, name)
+    original, released = original[evidence.source_rows[has_source]], released[has_source]
+    gone = np.isnan(original) | np.isnan(released)
+    return np.where(gone, np.nan, original), np.where(gone, np.nan, released)
 
 
-def moves_of(evidence: Evidence, row: int) -> tuple[Move, ...]:
+def moves_of(evidence: Evidence, row: int) -> tuple[RankMove, ...]:
     """How far each value of a record of the original moved, in the first record released of it.
 
     Columns without ranks, and values that are missing in either table, are not told of.
@@ -488,20 +493,20 @@ def moves_of(evidence: Evidence, row: int) -> tuple[Move, ...]:
     names = (
         name
         for name in evidence.of_kinds(evidence.shared_columns, COMPARABLE)
-        if inexact("", (name,), evidence.original, protected) is None
-        and _unranked("", evidence, (name,)) is None
+        if why_generalised("", (name,), evidence.original, protected) is None
+        and _why_unranked("", evidence, (name,)) is None
     )
     place = int(np.flatnonzero(rows[rows >= 0] == row)[0])
     moves = (_move(evidence, name, place) for name in names)
     return tuple(move for move in moves if not np.isnan(move.rank))
 
 
-def _move(evidence: Evidence, name: str, place: int) -> Move:
+def _move(evidence: Evidence, name: str, place: int) -> RankMove:
     values = _pairs_of(evidence, name)
     rank, released_rank = (float(kernels.ranks.midranks(side)[place]) for side in values)
     is_number = evidence.original.schema[name].kind is Kind.CONTINUOUS
     as_if = float(reverse_mapping(*values)[place]) if is_number and not np.isnan(rank) else None
-    return Move(name, rank, released_rank, int((~np.isnan(values[0])).sum()), as_if)
+    return RankMove(name, rank, released_rank, int((~np.isnan(values[0])).sum()), as_if)
 
 
 class PowerMean(_PermutationMeasure):
@@ -558,11 +563,11 @@ class PowerMean(_PermutationMeasure):
         rows = evidence.source_rows[evidence.source_rows >= 0]
         by_column, least = {}, np.full(len(evidence.original), np.inf)
         for name in names:
-            mine, theirs = (kernels.ranks.midranks(side) for side in _pairs_of(evidence, name))
-            there = ~np.isnan(mine)
-            if not there.any() or np.ptp(mine[there]) == 0:  # nothing can move
+            original, released = (kernels.ranks.midranks(side) for side in _pairs_of(evidence, name))
+            there = ~np.isnan(original)
+            if not there.any() or np.ptp(original[there]) == 0:  # nothing can move
                 continue
-            apart = np.abs(mine - theirs)[there] / (int(there.sum()) - 1)
+            apart = np.abs(original - released)[there] / (int(there.sum()) - 1)
             np.minimum.at(least, rows[there], apart)
             by_column[name] = power_mean(-best_by_person(persons[rows[there]], -apart), self.alpha)
         if not by_column:
@@ -605,7 +610,7 @@ NOTHING = 1e-9
 BLOCK = 4096
 
 
-class Ranked(NamedTuple):
+class RankBasis(NamedTuple):
     """The ranks of a table as an orthonormal basis, and each column in it."""
 
     ranks: Floats  # [m, n] mid-ranks, column by column
@@ -615,7 +620,7 @@ class Ranked(NamedTuple):
     redundant: tuple[int, ...]
 
 
-def ranked(values: Floats) -> Ranked:
+def rank_basis(values: Floats) -> RankBasis:
     """Rank complete columns and make a basis of them, by QR: of blocks, then of what is left of each."""
     n, m = values.shape
     ranks = np.stack([kernels.ranks.midranks(column) for column in np.ascontiguousarray(values.T)])
@@ -634,7 +639,7 @@ def ranked(values: Floats) -> Ranked:
         basis[start : start + BLOCK] = centred[start : start + BLOCK, pivots[:rank]] @ inverse
     constant = tuple(np.flatnonzero(lengths == 0).tolist())
     redundant = tuple(sorted(set(pivots[rank:].tolist()) - set(constant)))
-    return Ranked(ranks, basis, parts, constant, redundant)
+    return RankBasis(ranks, basis, parts, constant, redundant)
 
 
 def protection(correlations: Floats) -> Floats:
@@ -643,7 +648,7 @@ def protection(correlations: Floats) -> Floats:
     return np.where(left < NOTHING, 0.0, left)
 
 
-def between(first: Floats, second: Floats, partner: Ints | None = None) -> Floats:
+def inner_products(first: Floats, second: Floats, partner: Ints | None = None) -> Floats:
     """The inner products of two bases, the second in the order of the partners of the first."""
     total = np.zeros((first.shape[1], second.shape[1]))
     for start in range(0, len(first), BLOCK):
@@ -655,5 +660,5 @@ def between(first: Floats, second: Floats, partner: Ints | None = None) -> Float
 def span(parts: Floats) -> Floats:
     """An orthonormal basis of what some columns span, in the coordinates of all."""
     directions, sizes, _ = np.linalg.svd(parts, full_matrices=False)
-    kept: Floats = directions[:, sizes > REDUNDANT]
-    return kept
+    basis: Floats = directions[:, sizes > REDUNDANT]
+    return basis

@@ -16,7 +16,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.kernels.arrays import Floats
 from sfumato.risk import _population_models as models
 from sfumato.risk._key_measures import by_original, of_records
-from sfumato.risk._model_fitting import Estimate, Model, Sample
+from sfumato.risk._model_fitting import PopulationModel, SizeFrequencies, UniquenessEstimate
 from sfumato.risk._possible_populations import PossiblePopulations
 from sfumato.risk._sampling import UNIQUE, SampledMeasure
 
@@ -25,7 +25,7 @@ ModelName = Literal[
     "zayatz", "good-toulmin", "dankar",
 ]  # fmt: skip
 
-_MODELS: dict[ModelName, Model] = {
+_MODELS: dict[ModelName, PopulationModel] = {
     "pitman": models.Pitman(),
     "ewens": models.Ewens(),
     "log-series": models.LogSeries(),
@@ -45,7 +45,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 #: What a whole population may differ from its sample by rounding.
-_ROUNDING = 1e-9
+_FLOAT_TOLERANCE = 1e-9
 
 
 class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
@@ -168,9 +168,9 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             return "it is not unique in the sample"
         return f"it is unique in the population with a chance of {value:.3g}"
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that the cells of joined records cannot be counted."""
-        reason = super().undefined(evidence)
+        reason = super().why_not_estimable(evidence)
         if reason is None and self.model in _OF_CELLS and self.classes(evidence).joined is not None:
             return f"records are joined, and {self.model} must know how many combinations there could be"
         return reason
@@ -180,7 +180,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         """What is estimated of all records."""
         return UNIQUE
 
-    def known(self, alike: Floats, people: Floats) -> float | None:
+    def true_value(self, alike: Floats, people: Floats) -> float | None:
         """The share of records that are unique in both."""
         return float(((alike == 1) & (people == 1)).sum() / alike.sum())
 
@@ -188,13 +188,13 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         """Count the classes of each size, and ask the model."""
         classes = self.classes(evidence)
         lacking = self.unknown(classes)
-        told, n = classes.persons[~lacking], int(classes.persons.sum())
-        people = self.people(evidence) * int(told.sum()) / n
-        sample = Sample.of(told, people, _cells(classes))
-        certain = sample.uniques == 0 or people <= sample.n * (1 + _ROUNDING)
+        class_sizes, n = classes.persons[~lacking], int(classes.persons.sum())
+        people = self.people(evidence) * int(class_sizes.sum()) / n
+        sample = SizeFrequencies.of(class_sizes, people, _cells(classes))
+        certain = sample.uniques == 0 or people <= sample.n * (1 + _FLOAT_TOLERANCE)
         if certain:
             chance = 1.0 if sample.uniques else 0.0
-            return self._score(evidence, classes, sample, Estimate(chance, 0.0, {}), certain=True)
+            return self._score(evidence, classes, sample, UniquenessEstimate(chance, 0.0, {}), certain=True)
         found = _MODELS[self.model].estimate(sample)
         if isinstance(found, str):
             return Score.not_estimable(f"{self.model}: {found}")
@@ -204,8 +204,8 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         self,
         evidence: Evidence,
         classes: Classes,
-        sample: Sample,
-        found: Estimate,
+        sample: SizeFrequencies,
+        found: UniquenessEstimate,
         *,
         certain: bool,
     ) -> Score:
@@ -213,7 +213,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         known = float(classes.persons[lacking].sum())  # unique out there, at worst
         interval = None
         if not certain:
-            low, high = self._between(sample, found)
+            low, high = self._interval_of_uniques(sample, found)
             interval = ((known + low) / n, (known + high) / n)
         chances = np.where(lacking, 1.0, np.where(classes.persons == 1, found.chance, 0.0))
         return Score(
@@ -237,7 +237,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             },
         )
 
-    def _reason(self, sample: Sample, found: Estimate) -> str:
+    def _reason(self, sample: SizeFrequencies, found: UniquenessEstimate) -> str:
         """Say what it rests on, and if the model does not fit what is seen."""
         if found.misfits(sample):
             return (
@@ -246,7 +246,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             )
         return f"estimated by a model ({self.model}), with {self.confidence:g} % confidence"
 
-    def _between(self, sample: Sample, found: Estimate) -> tuple[float, float]:
+    def _interval_of_uniques(self, sample: SizeFrequencies, found: UniquenessEstimate) -> tuple[float, float]:
         """How many are unique in both: as the model doubts, and as any population that fits may have it."""
         low, high = PossiblePopulations.of(sample).unique(self._tail)
         least, most = (sample.uniques * share for share in self._by_model(sample.uniques, found))
@@ -256,7 +256,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     def _tail(self) -> float:
         return 0.5 - self.confidence / 200
 
-    def _by_model(self, ones: float, found: Estimate) -> tuple[float, float]:
+    def _by_model(self, ones: float, found: UniquenessEstimate) -> tuple[float, float]:
         """The interval of the share of sample uniques: the fitted chance is drawn, then who is unique.
 
         It is what a parametric bootstrap tends to: the log odds of the chance are normal about their

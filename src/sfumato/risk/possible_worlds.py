@@ -57,10 +57,10 @@ class CertainLinks(LinkageMeasure):
         names = self.columns(evidence)
         space = self.space(evidence, run, names)
         assert space.truth is not None  # `refuses` saw to it
-        n = len(space.mine)
+        n = len(space.known_points)
         if not n:
             return Score.not_estimable("the intruder holds no record that is in the release")
-        if len(space.theirs) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
+        if len(space.released_points) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
             return Score.not_estimable("the files do not have the same records, one for one")
         known, released = evidence.known_table, evidence.protected
         assert released is not None  # `refuses` saw to it
@@ -73,7 +73,8 @@ class CertainLinks(LinkageMeasure):
         if bound < moved:
             return Score.not_estimable("the bound is below what some record moved, so it is not true")
         found = kernels.assignment.matchable(
-            space.mine, space.theirs, space.metric, np.full(n, bound), space.truth, n_codes=space.n_codes,
+            space.known_points, space.released_points, space.metric, np.full(n, bound), space.truth,
+            n_codes=space.n_codes,
             weights=space.weights,
             most_pairs=self.most_pairs, tick=run.ticker(self.title),
         )  # fmt: skip
@@ -81,7 +82,7 @@ class CertainLinks(LinkageMeasure):
             return Score.not_estimable(f"more than {self.most_pairs:,} pairs lie within the bound")
         certain = found.matchable == 1
         details = {
-            **self.counted(space, evidence, names),
+            **self.count_details(space, evidence, names),
             "bound": bound,
             "near_pairs": int(found.near.sum()),
             "matchable_pairs": int(found.matchable.sum()),

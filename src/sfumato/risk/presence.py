@@ -20,8 +20,8 @@ from sfumato.risk._key_measures import (
     KeyMeasure,
     SensitiveMeasure,
     by_original,
+    count_records,
     of_records,
-    records_where,
 )
 from sfumato.risk._pieces import pieces_of
 from sfumato.risk._population import population_refuses, population_sizes
@@ -83,7 +83,7 @@ class DeltaPresence(KeyMeasure):
         """Compare each class with its people in the population."""
         classes = self.classes(evidence)
         sizes = population_sizes(evidence, classes, str(self.population))
-        too_many = records_where(classes, classes.persons > sizes)
+        too_many = count_records(classes, classes.persons > sizes)
         fits = classes.persons <= sizes
         chances = np.where(fits, classes.persons / np.where(fits, sizes, 1), np.inf)
         if too_many:
@@ -118,7 +118,9 @@ def _share_people(evidence: Evidence, classes: Classes) -> bool:
     """Whether somebody may be covered by several classes: generalised values of some key overlap."""
     varied = [name for name, codes in zip(classes.keys, classes.codes.T, strict=True) if np.ptp(codes) > 0]
     return not all(
-        pieces_of(classes.table, name, classes.examples, original=evidence.original, holes="category").crisp
+        pieces_of(
+            classes.table, name, classes.examples, original=evidence.original, holes="category"
+        ).disjoint
         for name in varied
     )
 
@@ -237,9 +239,9 @@ def _bucket_of(table: Table, second: Table, names: tuple[str, ...], buckets: Cla
     known = np.zeros(len(table), dtype=np.int64)
     others = np.zeros(len(second), dtype=np.int64)
     for name in names:
-        mine, theirs = codes_of_both(table, second, name)
-        both = np.concatenate((known, others)) * (max(mine.max(), theirs.max()) + 2) + 1
-        _, numbers = np.unique(both + np.concatenate((mine, theirs)), return_inverse=True)
+        known_codes, released_codes = codes_of_both(table, second, name)
+        both = np.concatenate((known, others)) * (max(known_codes.max(), released_codes.max()) + 2) + 1
+        _, numbers = np.unique(both + np.concatenate((known_codes, released_codes)), return_inverse=True)
         known, others = numbers[: len(table)], numbers[len(table) :]
     places = np.full(int(max(known.max(), others.max())) + 1, -1, dtype=np.int64)
     places[others] = buckets.of_record

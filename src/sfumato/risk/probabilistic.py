@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.intruder_view import untrue
+from sfumato.core.intruder_view import why_pairs_unknown
 from sfumato.core.measure import Counting, Measure, Score, Status, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
@@ -18,17 +18,24 @@ from sfumato.data.persons import best_by_person
 from sfumato.data.schema import COMPARABLE
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._agreement import (
-    Comparison,
+    ColumnComparison,
     Differences,
     Pairs,
-    alike,
     cells_of,
     compare_pairs,
     comparisons_of,
     n_pairs,
     nearest_pairs,
+    number_equal,
 )
-from sfumato.risk._spaces import Space, incomparable, inexact, known_to_intruder, space_of, unknown_block
+from sfumato.risk._spaces import (
+    LinkageSpace,
+    known_to_intruder,
+    space_of,
+    unknown_block,
+    why_generalised,
+    why_incomparable,
+)
 from sfumato.risk.linkage import expected_links
 
 #: Weights that differ by less are equal: rounding could not tell them apart.
@@ -165,10 +172,10 @@ class ProbabilisticLinkage(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a release whose records cannot be told to be right or wrong, or not be compared."""
         return (
-            incomparable(self.name, evidence, self.kinds)
+            why_incomparable(self.name, evidence, self.kinds)
             or super().refuses(evidence)
-            or untrue(self.name, evidence)
-            or inexact(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
+            or why_pairs_unknown(self.name, evidence)
+            or why_generalised(self.name, self.columns(evidence), evidence.known_table, evidence.protected)
             or unknown_block(self.name, evidence, self.block, self.columns(evidence))
         )
 
@@ -196,30 +203,32 @@ class ProbabilisticLinkage(Measure):
         )
         rng = run.rng(self.name, "matching")
         chances = links.one_to_one(rng) if self.one_to_one else links.of_greatest_weight()
-        said = {
+        details = {
             "columns": len(names),
             "columns_left_out": len(evidence.known_columns) - len(names),
             "records": len(space.rows),
-            "released": len(space.released),
+            "released": len(space.released_rows),
             "rounds": model.rounds,
             "links_believed": model.believed,
             "ties_shared": int(((chances > 0) & (chances < 1)).sum()),
         }
-        return _with_doubt(expected_links(evidence, space, chances, said), space, found, chances)
+        return _with_doubt(expected_links(evidence, space, chances, details), space, found, chances)
 
 
-def _with_doubt(score: Score, space: Space, found: Pairs, chances: Floats) -> Score:
+def _with_doubt(score: Score, space: LinkageSpace, found: Pairs, chances: Floats) -> Score:
     """Say how many pairs were compared, and what it means if not all were."""
-    mine, theirs = _true_pairs(space)
-    n_theirs = len(space.released)
-    compared = np.isin(mine * n_theirs + theirs, found.mine * n_theirs + found.theirs)
+    known_rows, released_rows = _true_pairs(space)
+    n_theirs = len(space.released_rows)
+    compared = np.isin(
+        known_rows * n_theirs + released_rows, found.known_rows * n_theirs + found.released_rows
+    )
     lost = 1 - float(compared.mean()) if len(compared) else 0.0
-    details = {**score.details, "pairs": len(found.mine), "true_pairs_compared": 1 - lost}
-    left_out = len(space.rows) * n_theirs - len(found.mine)
+    details = {**score.details, "pairs": len(found.known_rows), "true_pairs_compared": 1 - lost}
+    left_out = len(space.rows) * n_theirs - len(found.known_rows)
     if not left_out:
         return replace(score, details=details)
     hopeful = chances.copy()
-    hopeful[mine[~compared]] = 1.0
+    hopeful[known_rows[~compared]] = 1.0
     details["value_if_lost_pairs_were_found"] = float(best_by_person(space.persons, hopeful).mean())
     share = 100 * left_out / (len(space.rows) * n_theirs)
     return replace(
@@ -233,7 +242,7 @@ def _with_doubt(score: Score, space: Space, found: Pairs, chances: Floats) -> Sc
     )
 
 
-def _true_pairs(space: Space) -> tuple[Ints, Ints]:
+def _true_pairs(space: LinkageSpace) -> tuple[Ints, Ints]:
     """All pairs of one of mine and a released record of the same person."""
     assert space.owners is not None  # `refuses` saw to it
     held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
@@ -242,16 +251,18 @@ def _true_pairs(space: Space) -> tuple[Ints, Ints]:
     return pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
 
 
-def _in_order_of_values(space: Space, comparisons: list[Comparison]) -> tuple[Space, list[Comparison]]:
+def _in_order_of_values(
+    space: LinkageSpace, comparisons: list[ColumnComparison]
+) -> tuple[LinkageSpace, list[ColumnComparison]]:
     """Put the released records in the order of what they say, so that the order of the file cannot matter."""
-    order = np.lexsort([each.theirs for each in comparisons])
+    order = np.lexsort([each.released for each in comparisons])
     assert space.owners is not None  # `refuses` saw to it
-    space = replace(space, released=space.released[order], owners=space.owners[order], truth=None)
-    return space, [replace(each, theirs=each.theirs[order]) for each in comparisons]
+    space = replace(space, released_rows=space.released_rows[order], owners=space.owners[order], truth=None)
+    return space, [replace(each, released=each.released[order]) for each in comparisons]
 
 
 @dataclass(frozen=True)
-class Model:
+class LinkageModel:
     """What the intruder has learnt: how probable each level of each column is for matches and strangers."""
 
     m: list[Floats]
@@ -261,20 +272,22 @@ class Model:
 
     def weights(self, pairs: Pairs) -> Floats:
         """The weight of each pair, in bits."""
-        total = np.zeros(len(pairs.mine))
+        total = np.zeros(len(pairs.known_rows))
         for m, u, levels in zip(self.m, self.u, pairs.levels, strict=True):
             total += np.log2(m / u)[levels]
         return total
 
 
-def estimate(comparisons: list[Comparison], pairs: Pairs, run: Run) -> Model:
+def estimate(comparisons: list[ColumnComparison], pairs: Pairs, run: Run) -> LinkageModel:
     """Learn from the pairs alone how matches agree.
 
     To begin with, a level counts the less the more strangers agree as much, the same in all columns.
     """
-    least = 1.0 / max(len(comparisons[0].mine) * len(comparisons[0].theirs), 1)
-    u = [_shared(np.maximum(each.shares(), least)) for each in comparisons]
-    model = Model([_shared(each * np.exp2(-STEEPNESS * (np.cumsum(each) - each / 2))) for each in u], u)
+    least = 1.0 / max(len(comparisons[0].known) * len(comparisons[0].released), 1)
+    u = [_shares_of(np.maximum(each.shares(), least)) for each in comparisons]
+    model = LinkageModel(
+        [_shares_of(each * np.exp2(-STEEPNESS * (np.cumsum(each) - each / 2))) for each in u], u
+    )
     for rounds in range(1, ROUNDS + 1):
         run.check()
         chances = _mutual(pairs, model.weights(pairs))
@@ -283,7 +296,7 @@ def estimate(comparisons: list[Comparison], pairs: Pairs, run: Run) -> Model:
             for each, levels in zip(u, pairs.levels, strict=True)
         ]
         moved = max(float(np.abs(new - old).max()) for new, old in zip(m, model.m, strict=True))
-        model = Model(m, u, rounds, float(chances.sum()))
+        model = LinkageModel(m, u, rounds, float(chances.sum()))
         if moved < SETTLED:
             break
     return model
@@ -304,10 +317,10 @@ def _falling(counts: Floats, strangers: Floats) -> Floats:
     greatest[np.tril_indices_from(greatest, -1)] = np.inf
     fitted = counts.copy()
     fitted[inner] = greatest.min(axis=0) * strangers[inner]
-    return _shared(fitted)
+    return _shares_of(fitted)
 
 
-def _shared(counts: Floats) -> Floats:
+def _shares_of(counts: Floats) -> Floats:
     shares: Floats = counts / counts.sum()
     return shares
 
@@ -315,7 +328,7 @@ def _shared(counts: Floats) -> Floats:
 def _mutual(pairs: Pairs, weights: Floats) -> Floats:
     """For each pair, the probability that each is the other's."""
     chances = np.ones(len(weights))
-    for side in (pairs.mine, pairs.theirs):
+    for side in (pairs.known_rows, pairs.released_rows):
         greatest = np.full(int(side.max(initial=-1)) + 1, -np.inf)
         np.maximum.at(greatest, side, weights)
         odds = np.exp2(weights - greatest[side])
@@ -327,26 +340,37 @@ class _Links:
     """Weighed pairs, and who links what by them."""
 
     def __init__(
-        self, space: Space, comparisons: list[Comparison], pairs: Pairs, weights: Floats, threshold: float
+        self,
+        space: LinkageSpace,
+        comparisons: list[ColumnComparison],
+        pairs: Pairs,
+        weights: Floats,
+        threshold: float,
     ) -> None:
-        self.n_mine, self.n_theirs = len(space.rows), len(space.released)
-        kept = weights >= threshold
-        self.mine, self.theirs, self.weights = pairs.mine[kept], pairs.theirs[kept], weights[kept]
+        self.n_mine, self.n_theirs = len(space.rows), len(space.released_rows)
+        linked = weights >= threshold
+        self.known_rows, self.released_rows, self.weights = (
+            pairs.known_rows[linked],
+            pairs.released_rows[linked],
+            weights[linked],
+        )
         self.space, self.comparisons, self.threshold = space, comparisons, threshold
 
     def of_greatest_weight(self) -> Floats:
         """The chance that each of mine is linked rightly, drawing among those of greatest weight."""
         greatest = np.full(self.n_mine, -np.inf)
-        np.maximum.at(greatest, self.mine, self.weights)
-        best = self.weights == greatest[self.mine]
-        mine, theirs = self.mine[best], self.theirs[best]
+        np.maximum.at(greatest, self.known_rows, self.weights)
+        best = self.weights == greatest[self.known_rows]
+        known_rows, released_rows = self.known_rows[best], self.released_rows[best]
         assert self.space.owners is not None  # `refuses` saw to it
-        right = self.space.persons[mine] == self.space.owners[theirs]
-        n_best, n_right = (np.bincount(each, minlength=self.n_mine) for each in (mine, mine[right]))
+        right = self.space.persons[known_rows] == self.space.owners[released_rows]
+        n_best, n_right = (
+            np.bincount(each, minlength=self.n_mine) for each in (known_rows, known_rows[right])
+        )
         chances: Floats = n_right / np.maximum(n_best, 1)
         return chances
 
-    def matched(self, rng: np.random.Generator) -> Ints:
+    def match_one_to_one(self, rng: np.random.Generator) -> Ints:
         """The released record that each of mine is linked to, no two to one; −1 where there is none.
 
         Of the greatest total weight, where a record without a link counts like one at the threshold. If there
@@ -362,8 +386,8 @@ class _Links:
         # Whole numbers, so that sums are exact; above 0, since 0 is no edge.
         top = max(float(self.weights.max()), alone)
         costs = np.rint((top - np.append(self.weights, np.full(self.n_mine, alone))) * 10.0**DECIMALS) + 1
-        rows = np.append(self.mine, np.arange(self.n_mine))
-        columns = np.append(places[self.theirs], self.n_theirs + np.arange(self.n_mine))
+        rows = np.append(self.known_rows, np.arange(self.n_mine))
+        columns = np.append(places[self.released_rows], self.n_theirs + np.arange(self.n_mine))
         shape = self.n_mine, self.n_theirs + self.n_mine
         _, linked = min_weight_full_bipartite_matching(csr_array((costs, (rows, columns)), shape=shape))
         names = np.append(np.argsort(places), np.full(self.n_mine, -1))
@@ -376,18 +400,20 @@ class _Links:
         Records that say the same may change places without a change of the total, so a link to one of them is
         a link to each of them with the same chance; and so it is for those of mine that say the same.
         """
-        linked = self.matched(rng)
+        linked = self.match_one_to_one(rng)
         there = np.flatnonzero(linked >= 0)
         if not len(there):
             return np.zeros(self.n_mine)
-        held = alike([each.mine for each in self.comparisons], self.n_mine)
-        released = alike([each.theirs for each in self.comparisons], self.n_theirs)
+        held = number_equal([each.known for each in self.comparisons], self.n_mine)
+        released = number_equal([each.released for each in self.comparisons], self.n_theirs)
         # How many links go from each group of mine to each group of theirs.
         n_groups = int(released.max()) + 1
         ways, counts = np.unique(held[there] * n_groups + released[linked[there]], return_counts=True)
-        mine, theirs = _true_pairs(self.space)
-        way = held[mine] * n_groups + released[theirs]
+        known_rows, released_rows = _true_pairs(self.space)
+        way = held[known_rows] * n_groups + released[released_rows]
         places = np.minimum(np.searchsorted(ways, way), len(ways) - 1)
         n_links = np.where(ways[places] == way, counts[places], 0)
-        shares = n_links / np.bincount(held)[held[mine]] / np.bincount(released)[released[theirs]]
-        return np.bincount(mine, weights=shares, minlength=self.n_mine).astype(np.float64)
+        shares = (
+            n_links / np.bincount(held)[held[known_rows]] / np.bincount(released)[released[released_rows]]
+        )
+        return np.bincount(known_rows, weights=shares, minlength=self.n_mine).astype(np.float64)

@@ -19,7 +19,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import ORDERED
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._spaces import held_rows, incomparable, inexact, known_to_intruder, targets_of
+from sfumato.risk._spaces import held_rows, known_to_intruder, targets_of, why_generalised, why_incomparable
 
 
 def rank_matrix(table: Table, names: tuple[str, ...], *, scale: int) -> Floats:
@@ -46,11 +46,11 @@ def nearest_ranks(
     known = evidence.known_table
     scale = len(known)
     held = targets_of(evidence, held_rows(evidence, run), persons_of(known), run)
-    mine = rank_matrix(known, names, scale=scale)[held]
-    theirs = rank_matrix(evidence.protected, names, scale=scale)
+    known_ranks = rank_matrix(known, names, scale=scale)[held]
+    released_ranks = rank_matrix(evidence.protected, names, scale=scale)
     distances = np.full(scale, np.nan)
     distances[held] = kernels.neighbours.nearest_distance(
-        mine, theirs, norm=norm, tick=run.ticker(measure.title)
+        known_ranks, released_ranks, norm=norm, tick=run.ticker(measure.title)
     )
     return distances, names
 
@@ -86,9 +86,9 @@ class _RankMeasure(Measure):
         """Refuse ranges and groups of values."""
         tables = evidence.known_table, evidence.protected
         return (
-            incomparable(self.name, evidence, self.kinds)
+            why_incomparable(self.name, evidence, self.kinds)
             or super().refuses(evidence)
-            or inexact(self.name, self.columns(evidence), *tables)
+            or why_generalised(self.name, self.columns(evidence), *tables)
         )
 
 
@@ -238,8 +238,8 @@ def _true_pairs(evidence: Evidence, names: tuple[str, ...]) -> dict[str, float]:
     if rows is None or evidence.protected is None or evidence.scenario.external or not len(rows):
         return {}
     scale, known = len(evidence.original), rows >= 0  # a source of −1 is nobody
-    mine = rank_matrix(evidence.original, names, scale=scale)[rows[known]]
-    theirs = rank_matrix(evidence.protected, names, scale=scale)[known]
-    moved = np.abs(mine - theirs) / max(scale - 1, 1)
+    known_ranks = rank_matrix(evidence.original, names, scale=scale)[rows[known]]
+    released_ranks = rank_matrix(evidence.protected, names, scale=scale)[known]
+    moved = np.abs(known_ranks - released_ranks) / max(scale - 1, 1)
     shared = ~np.isnan(moved)
     return {name: float(moved[shared[:, i], i].mean()) for i, name in enumerate(names) if shared[:, i].any()}

@@ -16,7 +16,7 @@ from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
-_SURE = 1.959964  # standard deviations of an interval of 95 %
+_Z_95 = 1.959964  # standard deviations of an interval of 95 %
 
 
 class RegroupedUnits(Measure):
@@ -113,12 +113,12 @@ class RegroupedUnits(Measure):
         best = max(regroupings_of(evidence), key=lambda each: each.share, default=None)
         if best is None:
             count = max(map(_units_with_several, units.values()), default=0)
-            interval = wilson(0, count, _SURE) if count else None
+            interval = wilson(0, count, _Z_95) if count else None
             return Score(0.0, interval=interval, by_record=by_record, details={"units": count})
-        by_record[np.isin(units_of(evidence.original)[best.unit], _regrouped(best, units))] = 1.0
+        by_record[np.isin(units_of(evidence.original)[best.unit], _units_of_regrouping(best, units))] = 1.0
         return Score(
             value=best.share,
-            interval=wilson(best.regrouped, best.units, _SURE),
+            interval=wilson(best.regrouped, best.units, _Z_95),
             by_record=by_record,
             reason=f"by {HOW[best.how]} {quoted(best.columns, ' and ')}: round, recode or leave out",
             baseline=min(right_by_chance(best.numbers, units[best.unit]) / best.units, 1.0),
@@ -129,7 +129,7 @@ class RegroupedUnits(Measure):
         )  # fmt: skip
 
 
-def _regrouped(best: Regrouping, units: dict[str, Ints]) -> Ints:
+def _units_of_regrouping(best: Regrouping, units: dict[str, Ints]) -> Ints:
     """The units that a regrouping puts together again."""
     return right_sets(best.numbers, units[best.unit])[1]
 

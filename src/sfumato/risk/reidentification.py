@@ -28,7 +28,7 @@ from sfumato.risk._population import population_refuses, population_sizes
 from sfumato.risk.individual import mean_risk
 
 
-class _Finding(KeyMeasure):
+class _ClassSizeRisk(KeyMeasure):
     """The chance to find someone in a class is one over its size."""
 
     better = "low"
@@ -108,7 +108,7 @@ def _mean(risks: Floats, people: Ints) -> float:
     return math.fsum((values * counts).tolist()) / int(people.sum())
 
 
-class _InPopulation(_Finding):
+class _InPopulation(_ClassSizeRisk):
     """Class sizes in a population: of a table, or estimated by weights."""
 
     counts = Counting(people=True, compares_kept_relations=True)  # a population shows single records
@@ -139,7 +139,7 @@ class _InPopulation(_Finding):
         return super().sizes_of(evidence, classes)
 
 
-class ProsecutorRisk(_Finding, ClassMeasure):
+class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
     r"""Highest chance to find someone who is known to be in the table.
 
     .. math::

@@ -17,12 +17,12 @@ from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._attack import numbered, stacked, unlearnable
-from sfumato.risk._spaces import NOISE_NOT_SEEN, incomparable, inexact
+from sfumato.risk._attack import number_records, stack_tables, unlearnable
+from sfumato.risk._spaces import NOISE_NOT_SEEN, why_generalised, why_incomparable
 from sfumato.risk.linkage import mean_of_best
 
 
-class _Replicated(Measure):
+class _ReplicationMeasure(Measure):
     """A measure of combinations of keys that stand in both tables."""
 
     aspect = "risk"
@@ -40,12 +40,14 @@ class _Replicated(Measure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared value by value."""
-        reason = super().refuses(evidence) or incomparable(self.name, evidence, self.kinds)
-        return reason or inexact(self.name, self.looked_at(evidence), evidence.original, evidence.protected)
+        reason = super().refuses(evidence) or why_incomparable(self.name, evidence, self.kinds)
+        return reason or why_generalised(
+            self.name, self.looked_at(evidence), evidence.original, evidence.protected
+        )
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that there is nobody to look at."""
-        if (reason := super().undefined(evidence)) is not None:
+        if (reason := super().why_not_estimable(evidence)) is not None:
             return reason
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
             return (
@@ -54,10 +56,10 @@ class _Replicated(Measure):
         return None
 
 
-def _numbered(evidence: Evidence, names: tuple[str, ...]) -> tuple[Ints, Ints]:
+def _number_combinations(evidence: Evidence, names: tuple[str, ...]) -> tuple[Ints, Ints]:
     """Number the combinations of some columns alike in both tables; what is missing is a value of its own."""
     assert evidence.protected is not None  # measures see to it
-    numbers = numbered(stacked(evidence.original, evidence.protected, names))
+    numbers = number_records(stack_tables(evidence.original, evidence.protected, names))
     return numbers[: len(evidence.original)], numbers[len(evidence.original) :]
 
 
@@ -90,7 +92,7 @@ def _released_persons(evidence: Evidence) -> int:
     return math.ceil(len(evidence.protected) / by_person)
 
 
-class ReplicatedUniques(_Replicated):
+class ReplicatedUniques(_ReplicationMeasure):
     r"""Share of persons who are unique in the keys and whose combination stands in the release.
 
     .. math:: \frac{|\{q : d_q = 1, s_q > 0\}|}{N}
@@ -139,19 +141,21 @@ class ReplicatedUniques(_Replicated):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look for uniques whose keys are released."""
         names = self.columns(evidence)
-        mine, theirs = _numbered(evidence, names)
+        original_numbers, released_numbers = _number_combinations(evidence, names)
         persons = persons_of(evidence.original)
-        unique = _holders(mine, persons)[mine] == 1
-        found = (unique & np.isin(mine, theirs)).astype(np.float64)
+        unique = _holders(original_numbers, persons)[original_numbers] == 1
+        found = (unique & np.isin(original_numbers, released_numbers)).astype(np.float64)
         assert evidence.protected is not None  # `refuses` saw to it
         blind = evidence.protected
         for name in names:  # sorted first, so that the order of the file decides nothing
             values = blind.frame[name].sort(nulls_last=True)
             blind = blind.with_values(name, values[run.rng(name).permutation(len(values))])
-        own, others = _numbered(evidence.read_as(blind), names)
+        own, others = _number_combinations(evidence.read_as(blind), names)
         guessed = _share(evidence, (unique & np.isin(own, others)).astype(np.float64))
         uniques, repeated = (int(best_by_person(persons, each).sum()) for each in (unique, found))
-        published = mean_of_best(persons, _alone(mine, theirs, unique, owners_of(evidence)))
+        published = mean_of_best(
+            persons, _replicated_uniques(original_numbers, released_numbers, unique, owners_of(evidence))
+        )
         details = {"published": published, "uniques": uniques, "share_of_uniques": repeated / max(uniques, 1)}
         return Score(
             value=_share(evidence, found),
@@ -166,15 +170,19 @@ def _holders(numbers: Ints, persons: Ints) -> Ints:
     return np.bincount(np.unique(np.column_stack((numbers, persons)), axis=0)[:, 0])
 
 
-def _alone(mine: Ints, theirs: Ints, unique: Flags, owners: Ints) -> Floats:
+def _replicated_uniques(
+    original_numbers: Ints, released_numbers: Ints, unique: Flags, owners: Ints
+) -> Floats:
     """Which unique records have records of exactly one person like them in the other table."""
-    other = _holders(theirs, owners)
-    held = np.append(other, np.zeros(max(int(mine.max()) + 1 - len(other), 0), dtype=np.int64))[mine]
+    other = _holders(released_numbers, owners)
+    held = np.append(other, np.zeros(max(int(original_numbers.max()) + 1 - len(other), 0), dtype=np.int64))[
+        original_numbers
+    ]
     found: Floats = (unique & (held == 1)).astype(np.float64)
     return found
 
 
-class Disco(_Replicated):
+class Disco(_ReplicationMeasure):
     r"""Share of persons whose sensitive value the release makes certain, and truly so (DiSCO).
 
     Disclosive in the release, correct in the original:
@@ -248,25 +256,27 @@ class Disco(_Replicated):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Look for keys that have one value in the release."""
-        mine, theirs = _numbered(evidence, self.columns(evidence))
+        original_numbers, released_numbers = _number_combinations(evidence, self.columns(evidence))
         found, guessed, certain = dict[str, Floats](), dict[str, float](), dict[str, float]()
         for name in self.sensitive_columns(evidence):
             there = ~evidence.original.missing(name)
             if not there.any():
                 continue
-            own, other = _numbered(evidence, (name,))
+            own, other = _number_combinations(evidence, (name,))
             assert evidence.protected is not None  # `refuses` saw to it
             other = np.where(evidence.protected.missing(name), -1, other)
-            found[name] = np.where(there, _certain(mine, theirs, other) == own, np.nan)
+            found[name] = np.where(there, _certain(original_numbers, released_numbers, other) == own, np.nan)
             usual = np.bincount(other[other >= 0]) if (other >= 0).any() else np.zeros(1)
             guessed[name] = float((own[there] == usual.argmax()).mean()) if usual.any() else 0.0
-            certain[name] = float((_certain(mine, mine, own)[there] == own[there]).mean())
+            certain[name] = float(
+                (_certain(original_numbers, original_numbers, own)[there] == own[there]).mean()
+            )
         if not found:
             return Score.not_estimable("no record has a sensitive value")
         persons = persons_of(evidence.original)
         by_column = {name: _share(evidence, each) for name, each in found.items()}
         worst = max(by_column, key=lambda name: by_column[name])
-        alone = (_holders(mine, persons)[mine] == 1) & (found[worst] == 1)
+        alone = (_holders(original_numbers, persons)[original_numbers] == 1) & (found[worst] == 1)
         details = {
             "published": max(mean_of_best(persons, each) for each in found.values()),
             "uniques": int(best_by_person(persons, alone).sum()),
@@ -283,10 +293,10 @@ class Disco(_Replicated):
         )
 
 
-def _certain(mine: Ints, keys: Ints, values: Ints) -> Ints:
+def _certain(original_numbers: Ints, keys: Ints, values: Ints) -> Ints:
     """The one value that all records of each one's keys have; −2 where there are none or several."""
-    size = int(max(mine.max(), keys.max())) + 1
+    size = int(max(original_numbers.max(), keys.max())) + 1
     low, high = np.full(size, np.iinfo(np.int64).max), np.full(size, -2)
     np.minimum.at(low, keys, values)
     np.maximum.at(high, keys, values)
-    return np.where((low == high) & (high >= 0), high, -2)[mine]
+    return np.where((low == high) & (high >= 0), high, -2)[original_numbers]

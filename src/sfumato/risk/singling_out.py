@@ -20,7 +20,14 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._attack import FEWEST, AttackMeasure, Trial, drawn_persons, stacked, suppressed
+from sfumato.risk._attack import (
+    MIN_PEOPLE_PER_SIDE,
+    AttackMeasure,
+    AttackTrial,
+    drawn_persons,
+    is_suppressed,
+    stack_tables,
+)
 from sfumato.risk.linkage import deviation
 
 if TYPE_CHECKING:
@@ -56,10 +63,10 @@ _FEWEST_ALONE = 30
 _CATEGORIES, _NUMBERS = " of categories", " of numbers"
 
 #: Below all numbers, and above what stands for a missing one.
-_LEAST, _MOST = np.finfo(np.float64).min, np.finfo(np.float64).max
+_SMALLEST, _LARGEST = np.finfo(np.float64).min, np.finfo(np.float64).max
 
 
-class Cells(NamedTuple):
+class ReleasedCells(NamedTuple):
     """The released cells, from where to where each is; which columns have an order, and the unit of each."""
 
     lows: Floats  # [d, m]
@@ -102,30 +109,30 @@ class Predicates(NamedTuple):
         first = place[is_new]
         return self.take(first[rng.permutation(len(first))])
 
-    def widened(self, by: Floats) -> Predicates:
+    def widen(self, by: Floats) -> Predicates:
         """The same from so much below to so much above; what is missing stays missing."""
         gone = np.isneginf(self.highs)
         with np.errstate(over="ignore"):
             low, high = self.lows - np.where(gone, 0.0, by), self.highs + np.where(gone, 0.0, by)
-        low, high = np.maximum(low, _LEAST), np.minimum(high, _MOST)
+        low, high = np.maximum(low, _SMALLEST), np.minimum(high, _LARGEST)
         return Predicates(self.asked, np.where(gone, self.lows, low), np.where(gone, self.highs, high))
 
-    def counted(self, among: SortedRecords, *, most: int, run: Run, task: str) -> Ints:
+    def count_people(self, among: SortedRecords, *, most: int, run: Run, task: str) -> Ints:
         """How many people meet each."""
         counts: Ints = kernels.predicates.count_matches(*self, among, most=most, tick=run.ticker(task))
         return counts
 
 
-class Source(NamedTuple):
+class PredicateSource(NamedTuple):
     """What conditions are drawn from: which columns and records, how many columns, on which as limits."""
 
-    cells: Cells
+    cells: ReleasedCells
     columns: Ints
     rows: Ints
     halved: Flags
     depths: tuple[int, int]  # the least and the largest number of columns in a condition
 
-    def drawn(self, size: int, run: Run) -> Predicates:
+    def draw_predicates(self, size: int, run: Run) -> Predicates:
         """Conditions on values of records by lot, on columns by lot."""
         rng, (lows, highs, _) = run.rng("conditions"), self.cells
         least, depth = (min(each, len(self.columns)) for each in self.depths)
@@ -136,7 +143,7 @@ class Source(NamedTuple):
         middles = np.array([_median(*each) for each in zip(lows, highs, strict=True)])
         halves = self.halved[asked] & np.isfinite(low) & np.isfinite(high)
         left = halves & (high <= middles[asked])
-        low, high = np.where(left, _LEAST, low), np.where(halves & ~left, _MOST, high)
+        low, high = np.where(left, _SMALLEST, low), np.where(halves & ~left, _LARGEST, high)
         width = rng.integers(least, depth + 1, size=size)
         silent = np.isneginf(low) & np.isposinf(high)
         out = (np.arange(depth) >= width[:, None]) | silent
@@ -199,10 +206,10 @@ class SinglingOut(AttackMeasure):
 
     depth: int = param(3, "Largest number of columns in a condition, beside those on all.", ge=1, le=20)
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say where the control is too small to tell of as many people as the original has."""
         assert evidence.control is not None  # `refuses` saw to it
-        reason = super().undefined(evidence)
+        reason = super().why_not_estimable(evidence)
         n, n_control = (len(np.unique(persons_of(each))) for each in (evidence.original, evidence.control))
         if reason is None and n > _MOST_TIMES * n_control:
             return f"the control of {self.name} must be a twentieth of the original or more, got: less"
@@ -213,27 +220,30 @@ class SinglingOut(AttackMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         assert evidence.control is not None
         names, n = self.columns(evidence), len(evidence.original)
-        known = stacked(evidence.original, evidence.control, names)
+        known = stack_tables(evidence.original, evidence.control, names)
         values, cells = _cells(known, evidence.protected, names)
         order = np.lexsort((*cells.lows, *cells.highs))  # the order of the file decides nothing
-        cells = Cells(cells.lows[:, order], cells.highs[:, order], cells.ordered)
+        cells = ReleasedCells(cells.lows[:, order], cells.highs[:, order], cells.ordered)
         of = kernels.predicates.SortedRecords.of
-        mine = of(values[:, :n], values[:, :n], persons_of(evidence.original))
+        original_records = of(values[:, :n], values[:, :n], persons_of(evidence.original))
         others = of(values[:, n:], values[:, n:], persons_of(evidence.control))
-        sizes = (mine.n_groups, others.n_groups)
-        trials, drawn_from = dict[str, Trial](), dict[str, str]()
-        claims = self._claims(cells, owners_of(evidence)[order], mine.n_groups, run)
+        sizes = (original_records.n_groups, others.n_groups)
+        trials, drawn_from = dict[str, AttackTrial](), dict[str, str]()
+        claims = self._claims(cells, owners_of(evidence)[order], original_records.n_groups, run)
         for form, found, halved, drawn_from[form] in claims:
-            if len(found.asked) >= FEWEST:
-                blind = _blind(mine.starts, found, (halved, cells.ordered), run.at(form))
+            if len(found.asked) >= MIN_PEOPLE_PER_SIDE:
+                blind = _blind(original_records.starts, found, (halved, cells.ordered), run.at(form))
                 hits, guessed = (
-                    each.counted(mine, most=2, run=run, task=self.title) == 1 for each in (found, blind)
+                    each.count_people(original_records, most=2, run=run, task=self.title) == 1
+                    for each in (found, blind)
                 )
-                met = found.counted(others, most=len(known), run=run, task=self.title)
+                met = found.count_people(others, most=len(known), run=run, task=self.title)
                 trials[form] = _against_strangers(hits, met, sizes, float(guessed.mean()))
         if not trials:
-            return Score.not_estimable(f"the release gives fewer than {FEWEST} different conditions")
-        score = self.estimated(trials, details={"columns": len(names)})
+            return Score.not_estimable(
+                f"the release gives fewer than {MIN_PEOPLE_PER_SIDE} different conditions"
+            )
+        score = self.score_of_trials(trials, details={"columns": len(names)})
         asked, best = score.details.get("queries", 0), str(score.details.get("attack", next(iter(trials))))
         if math.isnan(score.value) or int(asked) >= self.queries:
             return score
@@ -241,19 +251,19 @@ class SinglingOut(AttackMeasure):
         return replace(score, details={**score.details, "fewer_queries": why})
 
     def _claims(
-        self, cells: Cells, owners: Ints, n: int, run: Run
+        self, cells: ReleasedCells, owners: Ints, n: int, run: Run
     ) -> Iterator[tuple[str, Predicates, Flags, str]]:
         """Each form: its name, its conditions, the columns on which they are limits, why they are no more."""
         nowhere, pools = np.zeros_like(cells.ordered), self._pools(cells.ordered)
         rows = np.arange(cells.lows.shape[1])
         released = kernels.predicates.SortedRecords.of(cells.lows, cells.highs, owners)
         forms = {
-            f"values{suffix}": Source(cells, columns, rows, nowhere, depths)
+            f"values{suffix}": PredicateSource(cells, columns, rows, nowhere, depths)
             for suffix, (columns, depths) in pools.items()
             if suffix != _NUMBERS
         }
         if cells.ordered.any():
-            forms["limits"] = Source(cells, pools[""][0], rows, cells.ordered, (1, self.depth))
+            forms["limits"] = PredicateSource(cells, pools[""][0], rows, cells.ordered, (1, self.depth))
         for form, source in forms.items():
             found, halved, why = self._rarest(source, released, n, run.at(form))
             if form in {"values", "limits"} or len(found.asked) >= min(_FEWEST_ALONE, n // 2):
@@ -263,9 +273,11 @@ class SinglingOut(AttackMeasure):
                 continue
             here = run.at(f"ranges{suffix}")
             rows = drawn_persons(owners, _SURER * min(self.queries, n), here.rng("people"))
-            found, room = self._roomiest(Source(cells, columns, rows, nowhere, depths), released, n, here)
+            found, room = self._roomiest(
+                PredicateSource(cells, columns, rows, nowhere, depths), released, n, here
+            )
             for form, share in _RANGES.items():
-                yield form + suffix, found.widened(share * room), nowhere, _ONE_EACH
+                yield form + suffix, found.widen(share * room), nowhere, _ONE_EACH
 
     def _pools(self, ordered: Flags) -> dict[str, tuple[Ints, tuple[int, int]]]:
         """Of which columns conditions are made, and on how many of them; those of all come first.
@@ -284,7 +296,7 @@ class SinglingOut(AttackMeasure):
         return pools
 
     def _rarest(
-        self, source: Source, released: SortedRecords, n: int, run: Run
+        self, source: PredicateSource, released: SortedRecords, n: int, run: Run
     ) -> tuple[Predicates, Flags, str]:
         """What fewest of the released people meet, one unless the release hides everybody; and why no more.
 
@@ -292,24 +304,24 @@ class SinglingOut(AttackMeasure):
         """
         wanted, size = min(self.queries, n), _CANDIDATES * self.queries
         for each in (size, max(size, min(_MORE * size, _MOST_CANDIDATES))):
-            drawn = source.drawn(each, run)
-            rare = drawn.counted(released, most=_COMMON, run=run, task=self.title)
+            drawn = source.draw_predicates(each, run)
+            rare = drawn.count_people(released, most=_COMMON, run=run, task=self.title)
             order = np.argsort(rare, kind="stable")
             rarest = order[rare[order] == rare.min(initial=_COMMON)]
             if len(rarest) >= wanted:
                 break
-        chosen = (rarest if len(rarest) >= FEWEST else order[:FEWEST])[:wanted]
+        chosen = (rarest if len(rarest) >= MIN_PEOPLE_PER_SIDE else order[:MIN_PEOPLE_PER_SIDE])[:wanted]
         why = f"only these are met by fewest released people, of {len(order):,} different conditions drawn"
         return drawn.take(chosen), source.halved, why
 
     def _roomiest(
-        self, source: Source, released: SortedRecords, n: int, run: Run
+        self, source: PredicateSource, released: SortedRecords, n: int, run: Run
     ) -> tuple[Predicates, Floats]:
         """For each released person the condition that is farthest from all others; the surer half of them.
 
         With each comes, by column, how far that is.
         """
-        drawn, units = source.drawn(_RANGES_DRAWN * len(source.rows), run), source.cells.units
+        drawn, units = source.draw_predicates(_RANGES_DRAWN * len(source.rows), run), source.cells.units
         with np.errstate(divide="ignore"):
             per_unit = 1 / units
         away, person = kernels.predicates.find_isolation(
@@ -317,7 +329,7 @@ class SinglingOut(AttackMeasure):
         )
         far = np.argsort(-away, kind="stable")
         first = np.sort(np.unique(person[far], return_index=True)[1])  # the widest of each, the widest first
-        surer = far[first[: max(len(first) // _SURER, FEWEST)]][: min(self.queries, n)]
+        surer = far[first[: max(len(first) // _SURER, MIN_PEOPLE_PER_SIDE)]][: min(self.queries, n)]
         surer = surer[away[surer] > 0]
         unit = np.append(units, 0.0)[drawn.asked[surer]]
         room = np.where(unit > 0, away[surer][:, None], 0.0) * unit
@@ -336,8 +348,8 @@ def _blind(values: Floats, found: Predicates, sorts: tuple[Flags, Flags], run: R
         with np.errstate(invalid="ignore"):
             half = high[here] / 2 - low[here] / 2 if is_ordered and not halved else np.zeros(len(drawn))
         half = np.where(np.isfinite(drawn) & (half > 0), half, 0.0)
-        low[here] = np.where(halved & left, _LEAST, drawn - half)
-        high[here] = np.where(halved & ~left, _MOST, drawn + half)
+        low[here] = np.where(halved & left, _SMALLEST, drawn - half)
+        high[here] = np.where(halved & ~left, _LARGEST, drawn + half)
     return Predicates(found.asked, low, high)
 
 
@@ -346,7 +358,7 @@ def _median(lows: Floats, highs: Floats) -> float:
     return float(np.median(lows[there] / 2 + highs[there] / 2)) if there.any() else 0.0
 
 
-def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Floats, Cells]:
+def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Floats, ReleasedCells]:
     """The known values of each column (missing: −∞), and the released cells.
 
     A cell that says nothing is open at both ends; one that is missing as a value of its own is −∞ at both.
@@ -357,12 +369,14 @@ def _cells(known: Table, released: Table, names: tuple[str, ...]) -> tuple[Float
         own, cover = cover_of(known, released, name, nested=not is_ordered)
         values.append(np.where(np.isnan(own), -np.inf, own))
         open_below = np.isneginf(cover.lows) & np.isfinite(cover.highs)  # and not missing, which is −∞
-        lows.append(np.where(cover.missing, -np.inf, np.where(open_below, _LEAST, cover.lows)))
-        highs.append(np.where(cover.missing, np.where(suppressed(own, cover), np.inf, -np.inf), cover.highs))
-    return np.array(values), Cells(np.array(lows), np.array(highs), ordered)
+        lows.append(np.where(cover.missing, -np.inf, np.where(open_below, _SMALLEST, cover.lows)))
+        highs.append(
+            np.where(cover.missing, np.where(is_suppressed(own, cover), np.inf, -np.inf), cover.highs)
+        )
+    return np.array(values), ReleasedCells(np.array(lows), np.array(highs), ordered)
 
 
-def _against_strangers(hits: Flags, met: Ints, sizes: tuple[int, int], guessed: float) -> Trial:
+def _against_strangers(hits: Flags, met: Ints, sizes: tuple[int, int], guessed: float) -> AttackTrial:
     """How often exactly one person meets a condition, and would of as many strangers.
 
     Of a larger control as many are drawn, in expectation. To a smaller one the model is fitted.
@@ -373,10 +387,10 @@ def _against_strangers(hits: Flags, met: Ints, sizes: tuple[int, int], guessed: 
     tries, strangers = len(met), min(len(met), n_control)  # no more claims than people
     if n <= n_control:
         expected = min(float(hypergeom.pmf(1, n_control, met, n).mean()), 1.0)
-        return Trial(hits.sum(), tries, expected * strangers, strangers, guessed)
+        return AttackTrial(hits.sum(), tries, expected * strangers, strangers, guessed)
     ones = float((met == 1).mean())
     grown = singles_among(float((met == 0).mean()), ones, n / n_control)
-    return Trial(
+    return AttackTrial(
         hits.sum(), tries, ones * strangers, strangers, guessed, grown / ones if ones else n / n_control
     )
 

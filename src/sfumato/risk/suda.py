@@ -54,7 +54,7 @@ def _ihsn(size: int, n_keys: int, dimension: int) -> float:  # noqa: ARG001  —
     return (2.0 ** (n_keys - size) - 1) / comb(n_keys, size)
 
 
-class _Found(NamedTuple):
+class _SudaTotals(NamedTuple):
     """What the minimal uniques of all records add up to."""
 
     scores: Floats  # [records]
@@ -163,8 +163,8 @@ class Suda(KeyMeasure):
 
     def _most_of_levels(self, table: Table, n_keys: int) -> int:
         """How many subsets can be gone through level by level: what is kept of one is needed for the next."""
-        kept = comb(n_keys, max(self._sizes(n_keys)[-1] - 1, 0)) * (len(table) // 8 + _OVERHEAD)
-        return _MAX_SUBSETS if kept <= _MAX_BYTES else MAX_SUBSETS
+        bytes_stored = comb(n_keys, max(self._sizes(n_keys)[-1] - 1, 0)) * (len(table) // 8 + _OVERHEAD)
+        return _MAX_SUBSETS if bytes_stored <= _MAX_BYTES else MAX_SUBSETS
 
     def _can_recurse(self, table: Table, names: tuple[str, ...]) -> bool:
         """Whether the recursion can tell who is alike: records one by one, by equal values."""
@@ -174,7 +174,7 @@ class Suda(KeyMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst record's score."""
-        found = self.scored(evidence, run)
+        found = self.record_scores(evidence, run)
         if found is None:
             return Score.not_estimable(_TOO_MANY)
         scores, shares, details = found
@@ -185,7 +185,7 @@ class Suda(KeyMeasure):
             details=details,
         )
 
-    def scored(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts] | None:
+    def record_scores(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts] | None:
         """Each record's score, shares of keys, what to tell; None if there are more than can be kept."""
         table, names = seen_table(evidence), self.keys(evidence)
         keys, n_keys = KeyCodes.of(table, names), len(names)
@@ -207,17 +207,17 @@ class Suda(KeyMeasure):
         shares = {
             "by_column": {name: float(part.sum()) for name, part in zip(keys.names, by_value, strict=True)},
             "by_value": {
-                name: _named(keys, place, part)
+                name: _largest_shares(keys, place, part)
                 for place, (name, part) in enumerate(zip(keys.names, by_value, strict=True))
             },
         }
-        return keys.back(found.scores).astype(np.float64), shares, details
+        return keys.in_table_order(found.scores).astype(np.float64), shares, details
 
-    def by_levels(self, keys: KeyCodes, run: Run) -> _Found:
+    def by_levels(self, keys: KeyCodes, run: Run) -> _SudaTotals:
         """Go through all subsets, small ones first."""
         n, n_keys = len(keys.table), len(keys.names)
         part_of = [np.zeros(cut.n_classes) for cut in keys.columns]
-        found = _Found(np.zeros(n), np.zeros(n, dtype=np.bool_), {}, part_of)
+        found = _SudaTotals(np.zeros(n), np.zeros(n, dtype=np.bool_), {}, part_of)
         search = SmallestUnsafe(keys, k=2, missing=self.missing, dimension=self.dimension)
         for size in search.sizes:
             worth, n_uniques = self.worth(size, n_keys), 0
@@ -232,10 +232,10 @@ class Suda(KeyMeasure):
             found.numbers[size] = n_uniques
         return found
 
-    def by_recursion(self, keys: KeyCodes, run: Run) -> _Found | None:
+    def by_recursion(self, keys: KeyCodes, run: Run) -> _SudaTotals | None:
         """Leave out who is alone already."""
         n_keys = len(keys.names)
-        columns = [self._apart(keys, key) for key in range(n_keys)]
+        columns = [self._codes_of_key(keys, key) for key in range(n_keys)]
         worths = [0.0, *(self.worth(size, n_keys) for size in self._sizes(n_keys))]
         found = kernels.special_uniques.minimal_uniques(columns, worths, run.ticker(self.title))
         if found is None:
@@ -243,18 +243,18 @@ class Suda(KeyMeasure):
         ends = np.cumsum([int(column.max()) + 1 for column in columns])
         parts = []
         for key, part in enumerate(np.split(found.by_code, ends[:-1])):
-            own, gone = keys.columns[key], keys.holes[key]
+            own, gone = keys.columns[key], keys.missing[key]
             values = part[: own.n_classes].copy()
             if gone is not None and self.missing == "worst":
                 values[own.of_record[np.argmax(gone)]] = part[own.n_classes :].sum()
             parts.append(values)
-        return _Found(
+        return _SudaTotals(
             found.scores, found.special, dict(enumerate(found.numbers[1:].tolist(), start=1)), parts
         )
 
-    def _apart(self, keys: KeyCodes, key: int) -> Codes:
+    def _codes_of_key(self, keys: KeyCodes, key: int) -> Codes:
         """The codes of a key; at worst each missing value is like no other."""
-        own, gone = keys.columns[key], keys.holes[key]
+        own, gone = keys.columns[key], keys.missing[key]
         if gone is None or self.missing != "worst":
             return own.of_record
         return np.where(gone, own.n_classes - 1 + np.cumsum(gone), own.of_record).astype(np.int32)
@@ -264,15 +264,15 @@ class Suda(KeyMeasure):
         return _SCALES[self.scale](size, n_keys, self.dimension)
 
 
-def _named(keys: KeyCodes, place: int, shares: Floats) -> dict[str, float]:
+def _largest_shares(keys: KeyCodes, place: int, shares: Floats) -> dict[str, float]:
     """The shares of the values of a key that tell most, by their text; the largest first."""
     name, codes = keys.names[place], keys.columns[place].of_record
-    told = [code for code in np.argsort(-shares, kind="stable")[:_MOST_VALUES] if shares[code] > 0]
+    top_codes = [code for code in np.argsort(-shares, kind="stable")[:_MOST_VALUES] if shares[code] > 0]
     rows = np.arange(len(codes)) if keys.order is None else keys.order
-    examples = [int(rows[np.argmax(codes == code)]) for code in told]
+    examples = [int(rows[np.argmax(codes == code)]) for code in top_codes]
     values = to_text(keys.table.frame[name].gather(examples), keys.table.nodes.get(name))
     texts = values.cast(pl.String).fill_null("missing").to_list()
-    return dict(zip(texts, shares[told].tolist(), strict=True))
+    return dict(zip(texts, shares[top_codes].tolist(), strict=True))
 
 
 class DisSuda(SampledMeasure, Suda):
@@ -350,7 +350,7 @@ class DisSuda(SampledMeasure, Suda):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Share out the people behind unique records by their scores."""
-        found = self.scored(evidence, run)
+        found = self.record_scores(evidence, run)
         if found is None:
             return Score.not_estimable(_TOO_MANY)
         scores, shares, details = found
@@ -374,12 +374,12 @@ class DisSuda(SampledMeasure, Suda):
         """What is estimated of the file as a whole."""
         return "matches with unique records that are right"
 
-    def known(self, alike: Floats, people: Floats) -> float | None:
+    def true_value(self, alike: Floats, people: Floats) -> float | None:
         """The share of matches with unique records that are right."""
         ones = alike == 1
         return float(ones.sum() / people[ones].sum()) if ones.any() else 0.0
 
-    def estimated(self, score: Score) -> float:
+    def estimate_of(self, score: Score) -> float:
         """The chance of the file as a whole; the score is that of the worst record."""
         return float(score.details.get("dis", score.value))
 

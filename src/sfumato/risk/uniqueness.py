@@ -14,7 +14,7 @@ from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.risk._key_measures import KeyMeasure, by_original, of_records, records_where, worst_by_person
+from sfumato.risk._key_measures import KeyMeasure, by_original, count_records, of_records, worst_by_person
 from sfumato.risk._pieces import boxes_of
 
 
@@ -103,8 +103,8 @@ class Uniqueness(KeyMeasure):
         alone = classes.persons == 1
         wild = np.any([wildcards(table, name)[classes.examples] for name in classes.keys], axis=0)
         wild &= self.missing != "any"
-        unique, undecided = self._found(evidence, run, classes, alone, wild)
-        defined = self._found(evidence, run, classes, alone, wild & False)[0] if wild.any() else unique
+        unique, undecided = self._find_uniques(evidence, run, classes, alone, wild)
+        defined = self._find_uniques(evidence, run, classes, alone, wild & False)[0] if wild.any() else unique
         flags = of_records(classes, unique)
         value = float(worst_by_person(table, flags).mean())
         certain = float(worst_by_person(table, of_records(classes, unique & ~undecided)).mean())
@@ -119,15 +119,15 @@ class Uniqueness(KeyMeasure):
                 "columns": len(classes.keys),
                 "records": len(table),
                 "classes": len(classes),
-                "unique": records_where(classes, unique),
-                "alone": records_where(classes, alone),
-                "fitted": records_where(classes, alone & ~unique),
-                "undecided": records_where(classes, undecided),
-                **({"unique_by_definition": records_where(classes, defined)} if wild.any() else {}),
+                "unique": count_records(classes, unique),
+                "alone": count_records(classes, alone),
+                "fitted": count_records(classes, alone & ~unique),
+                "undecided": count_records(classes, undecided),
+                **({"unique_by_definition": count_records(classes, defined)} if wild.any() else {}),
             },
         )
 
-    def _found(
+    def _find_uniques(
         self, evidence: Evidence, run: Run, classes: Classes, alone: Flags, silent: Flags
     ) -> tuple[Flags, Flags]:
         """Which classes are unique, and which of them are undecided, if ``silent`` ones cover nobody."""
@@ -167,10 +167,10 @@ class Uniqueness(KeyMeasure):
         wanted = np.zeros(int(groups.max(initial=0)) + 1, dtype=np.bool_)
         wanted[groups[asked]] = True
         wanted &= np.bincount(groups, minlength=1) > 1
-        kept = np.flatnonzero(wanted[groups])
+        rows = np.flatnonzero(wanted[groups])
         asked = asked[wanted[groups[asked]]]
         found = kernels.trees.fitting.fits(
-            boxes.lows[kept], boxes.highs[kept], owners[boxes.records[kept]], np.searchsorted(kept, asked),
+            boxes.lows[rows], boxes.highs[rows], owners[boxes.records[rows]], np.searchsorted(rows, asked),
             effort=self.effort, tick=run.ticker(self.title),
         )  # fmt: skip
         # A record of several boxes is covered if all are, and open if one is.

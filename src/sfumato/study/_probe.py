@@ -13,14 +13,14 @@ from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import CANNOT, Case, repeated, usable
+from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase, evaluate_replicates, usable
 
 #: Settings over the range that are looked at before the gap between two is narrowed.
 SCAN_POINTS = 9
 
 
 @dataclass
-class Seen:
+class ProbeResult:
     """One setting (None: the step as it is): the scores of each run by label, and why there are no more."""
 
     value: float | None
@@ -35,7 +35,7 @@ class Probe:
     def __init__(
         self,
         step: Step,
-        case: Case,
+        case: EvaluationCase,
         asked: Sequence[Measure] | Sequence[Demand],
         run: Run,
         *,
@@ -44,27 +44,31 @@ class Probe:
     ) -> None:
         self.step, self.case, self.asked, self.run = step, case, asked, run
         self.repeats, self.task = repeats, task
-        self.seen: dict[float | None, Seen] = {}
+        self.seen: dict[float | None, ProbeResult] = {}
 
-    def at(self, value: float | None) -> Seen:
+    def at(self, value: float | None) -> ProbeResult:
         """What is seen at a setting of the drive; None is the step as it is."""
         if value not in self.seen:
-            said = "its settings as they are" if value is None else f"trying {value:.4g}"
+            task = "its settings as they are" if value is None else f"trying {value:.4g}"
             if self.task:
-                self.run.tell(self.task, len(self.seen), 0, f"{self.step.method.title}: {said}")
-            seen = self.seen[value] = Seen(value, self.step if value is None else self.step.with_drive(value))
+                self.run.tell(self.task, len(self.seen), 0, f"{self.step.method.title}: {task}")
+            seen = self.seen[value] = ProbeResult(
+                value, self.step if value is None else self.step.with_drive(value)
+            )
             self.go_on(seen, self.run, self.repeats)
         return self.seen[value]
 
-    def go_on(self, seen: Seen, run: Run, repeats: int) -> None:
+    def go_on(self, seen: ProbeResult, run: Run, repeats: int) -> None:
         """Run a setting so many times (more), until it is refused or has told enough."""
         try:
-            for found in repeated(Recipe((seen.step,)), self.case, self.asked, run, range(repeats)):
+            for found in evaluate_replicates(
+                Recipe((seen.step,)), self.case, self.asked, run, range(repeats)
+            ):
                 seen.runs.append(found.numbers)
                 del found  # before the next release is made
                 if self.has_told_enough(seen.runs[-1]):
                     return
-        except CANNOT as error:
+        except EXPECTED_ERRORS as error:
             seen.refused = error
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:  # noqa: ARG002  — a search may look at it
@@ -89,7 +93,7 @@ class Probe:
         low, high = self.step.method.drive_range(self.case.table)
         return [] if self.drive is None else self.drive.grid(count, low=low, high=high)
 
-    def between(
+    def setting_between(
         self, first: float, second: float, fineness: float, share: float | None = None
     ) -> float | None:
         """The setting midway, or a share of the way, from one to another; None where they are too near.

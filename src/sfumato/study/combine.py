@@ -15,7 +15,7 @@ Drawn = Literal["full", "partial"]
 
 
 @dataclass(frozen=True)
-class Combined:
+class CombinedEstimate:
     """An estimate from several copies: its variance, and the degrees of freedom of its t distribution.
 
     ``between`` is how much the copies differ, ``within`` the mean of the variances that each gives.
@@ -42,7 +42,9 @@ class Combined:
         return self.estimate - far, self.estimate + far
 
 
-def combine(estimates: Sequence[float], variances: Sequence[float], kind: Drawn = "partial") -> Combined:
+def combine(
+    estimates: Sequence[float], variances: Sequence[float], kind: Drawn = "partial"
+) -> CombinedEstimate:
     r"""Combine the same estimate from :math:`m` synthetic copies, each with its variance.
 
     With the mean :math:`\bar q`, the variance between copies :math:`b` and the mean variance within,
@@ -90,8 +92,10 @@ def combine(estimates: Sequence[float], variances: Sequence[float], kind: Drawn 
     )
     if kind == "partial":
         degrees = (m - 1) * (1 + m * inside / between) ** 2 if between else np.inf
-        return Combined(mean, inside + between / m, degrees, between, inside)
+        return CombinedEstimate(mean, inside + between / m, degrees, between, inside)
     variance = (1 + 1 / m) * between - inside
     if variance <= 0:
-        return Combined(mean, inside, m - 1.0, between, inside)
-    return Combined(mean, variance, (m - 1) * (1 - m * inside / ((m + 1) * between)) ** 2, between, inside)
+        return CombinedEstimate(mean, inside, m - 1.0, between, inside)
+    return CombinedEstimate(
+        mean, variance, (m - 1) * (1 - m * inside / ((m + 1) * between)) ** 2, between, inside
+    )

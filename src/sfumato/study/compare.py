@@ -27,14 +27,22 @@ from sfumato.errors import (
     UnreachableError,
     quoted,
 )
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand, label_demands
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.cost import sampled
-from sfumato.study.evaluate import CANNOT, Case, evaluate, repeated, spread_of, spreads_of, usable
+from sfumato.study.cost import sample_tables
+from sfumato.study.evaluate import (
+    EXPECTED_ERRORS,
+    EvaluationCase,
+    evaluate,
+    evaluate_replicates,
+    spread_of,
+    spreads_of,
+    usable,
+)
 from sfumato.study.frontier import Point, frontier, mark_front
-from sfumato.study.level import Level, Reached, Target, reach
+from sfumato.study.level import LevelResult, LevelStatus, Target, reach
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.study.requirements import weakest
-from sfumato.study.spread import Spread
 
 #: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
@@ -47,26 +55,26 @@ _MOST_UNIQUE = 0.5
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodAtLevel:
     """One method at the level: its parameter, and the measures over fresh runs.
 
-    Where several requirements are asked for, ``scores`` has each of them by its label, and ``kept`` says in
-    how many of the fresh runs all were met. One that is ``apart`` is measured but not ranked: its
-    fresh runs are not where the others are. ``beside`` are risks of one release that nobody held.
-    ``ranked_range`` are the best and the worst that the ranking measure gives within the tolerance;
+    Where several requirements are asked for, ``scores`` has each of them by its label, and ``n_runs_meeting``
+    says in how many of the fresh runs all were met. One that is ``why_not_ranked`` is measured but not
+    ranked: its fresh runs are not where the others are. ``other_risks`` are risks of one release that nobody
+    held. ``ranked_range`` are the best and the worst that the ranking measure gives within the tolerance;
     ``tied_with`` are the places of those that are neither better nor worse.
     """
 
-    level: Level
-    held: Spread | None = None  # the measure held equal, or the first requirement's
-    ranked: Spread | None = None  # the measure the ranking is by
+    level: LevelResult
+    held: ReplicateMean | None = None  # the measure held equal, or the first requirement's
+    ranked: ReplicateMean | None = None  # the measure the ranking is by
     rank: int | None = None
     ranked_range: tuple[float, float] | None = None
     tied_with: tuple[int, ...] = ()
-    scores: Mapping[str, Spread] = field(default_factory=dict)
-    kept: int | None = None
-    apart: str = ""
-    beside: Mapping[str, Score] = field(default_factory=dict, repr=False, compare=False)
+    scores: Mapping[str, ReplicateMean] = field(default_factory=dict)
+    n_runs_meeting: int | None = None
+    why_not_ranked: str = ""
+    other_risks: Mapping[str, Score] = field(default_factory=dict, repr=False, compare=False)
     example: Release | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -77,14 +85,14 @@ class Outcome:
     @property
     def remark(self) -> str:
         """What must be known of the requirements beside their numbers."""
-        if self.kept is None or self.ranked is None or self.kept == self.ranked.runs:
+        if self.n_runs_meeting is None or self.ranked is None or self.n_runs_meeting == self.ranked.runs:
             return ""
-        return f"the requirements were met in {self.kept} of {self.ranked.runs} fresh runs"
+        return f"the requirements were met in {self.n_runs_meeting} of {self.ranked.runs} fresh runs"
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What must be known beside the numbers: where it lies, and what the search did to a guarantee."""
-        return tuple(filter(None, (self.apart or self.remark, self.step.caution)))
+        return tuple(filter(None, (self.why_not_ranked or self.remark, self.step.caution)))
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -101,10 +109,10 @@ class Outcome:
             "ranked_range": sorted(self.ranked_range) if self.ranked_range else None,
             "tied_with": list(self.tied_with),
             "scores": {label: spread.to_dict() for label, spread in self.scores.items()},
-            "runs_met": self.kept,
-            "apart": self.apart,
+            "runs_met": self.n_runs_meeting,
+            "apart": self.why_not_ranked,
             "caution": self.step.caution,
-            "beside": {name: beside_said(score) for name, score in self.beside.items()},
+            "beside": {name: other_risk_dict(score) for name, score in self.other_risks.items()},
             "tried": [[value, score] for value, score in self.level.tried.items()],
         }
 
@@ -116,7 +124,7 @@ class Study:
     original: Table
     target: Target
     ranked_by: Measure
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[MethodAtLevel, ...]
     points: tuple[Point, ...] = ()
     repeats: int = 1
     scenario: Scenario = field(default_factory=Scenario)
@@ -124,19 +132,19 @@ class Study:
     notes: tuple[str, ...] = ()
 
     @property
-    def winner(self) -> Outcome | None:
+    def winner(self) -> MethodAtLevel | None:
         """The best method that reached the level."""
         return next((outcome for outcome in self.outcomes if outcome.rank == 1), None)
 
     @property
-    def unreached(self) -> tuple[Outcome, ...]:
+    def unranked_methods(self) -> tuple[MethodAtLevel, ...]:
         """The methods that are not ranked: they cannot be brought to the level, or lie apart from it."""
         return tuple(outcome for outcome in self.outcomes if outcome.rank is None)
 
     @property
-    def inapplicable(self) -> dict[Reached, tuple[Outcome, ...]]:
+    def inapplicable(self) -> dict[LevelStatus, tuple[MethodAtLevel, ...]]:
         """The methods that refuse the data, and those whose results no measure here can judge."""
-        kinds = (Reached.REFUSED, Reached.UNJUDGED)
+        kinds = (LevelStatus.REFUSED, LevelStatus.UNJUDGED)
         return {kind: tuple(o for o in self.outcomes if o.level.reached is kind) for kind in kinds}
 
     @property
@@ -149,12 +157,12 @@ class Study:
     def caution(self) -> str:
         """What must be said of a winner that protects few; empty if nothing must."""
         winner = self.winner
-        unique = winner.beside.get("uniqueness") if winner else None
+        unique = winner.other_risks.get("uniqueness") if winner else None
         if unique is None or not unique.value > _MOST_UNIQUE:
             return ""
         asked = "What was required" if self.demands else f"The same {self.target.measure.title}"
-        said = f"With it {unique.value:.0%} of the people are still unique in what is known of them."
-        return f"{said} {asked} does not see that."
+        sentence = f"With it {unique.value:.0%} of the people are still unique in what is known of them."
+        return f"{sentence} {asked} does not see that."
 
     @property
     def aim(self) -> str:
@@ -234,7 +242,7 @@ class Study:
 
 
 def compare(
-    case: Case,
+    case: EvaluationCase,
     steps: Sequence[Step],
     run: Run,
     *,
@@ -252,38 +260,40 @@ def compare(
     it did well on some draws would look better on these than it is. A method that refuses the data is shown
     as refused; only when all do, that is an error.
     """
-    comparison = _Comparison(case, target, tuple(demands), ranked_by, repeats)
+    comparison = _MethodComparison(case, target, tuple(demands), ranked_by, repeats)
     faults = [fault for step in steps for fault in step.faults(case.table.schema)]
     if faults or not steps:
         raise PlanError.gather("the comparison", faults or ["it must name at least one method, got: none"])
-    outcomes: list[Outcome] = []
+    outcomes: list[MethodAtLevel] = []
     refusals: list[SfumatoError] = []
     for step in run.track("methods compared", steps, total=len(steps)):
         try:
-            outcomes.append(comparison.brought(step, run))
-        except CANNOT as error:
+            outcomes.append(comparison.bring_to_target(step, run))
+        except EXPECTED_ERRORS as error:
             refusals.append(error)
-            how = Reached.UNJUDGED if isinstance(error, UnjudgedError) else Reached.REFUSED
-            outcomes.append(Outcome(Level(step, "", math.nan, math.nan, how, reason=error.message)))
+            how = LevelStatus.UNJUDGED if isinstance(error, UnjudgedError) else LevelStatus.REFUSED
+            outcomes.append(
+                MethodAtLevel(LevelResult(step, "", math.nan, math.nan, how, reason=error.message))
+            )
         run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
-    out = (Reached.REFUSED, Reached.UNJUDGED)
+    out = (LevelStatus.REFUSED, LevelStatus.UNJUDGED)
     able = [outcome.step for outcome in outcomes if outcome.level.reached not in out]
     return Study(
         original=case.table,
         target=comparison.target,
         ranked_by=ranked_by,
         outcomes=_in_order(outcomes, ranked_by),
-        points=comparison.mapped(able, run, points) if points else (),
+        points=comparison.risk_utility_map(able, run, points) if points else (),
         repeats=repeats,
         scenario=case.scenario,
         demands=comparison.demands,
-        notes=(*notes, *comparison.unseen()),
+        notes=(*notes, *comparison.unmeasured_columns()),
     )
 
 
-class _Comparison:
+class _MethodComparison:
     """What all methods are brought to and ranked by.
 
     Of several demands the first on what the ranking is weighed against is shown as the target.
@@ -291,7 +301,7 @@ class _Comparison:
 
     def __init__(
         self,
-        case: Case,
+        case: EvaluationCase,
         target: Target | None,
         demands: tuple[Demand, ...],
         ranked_by: Measure,
@@ -299,7 +309,7 @@ class _Comparison:
     ) -> None:
         if (target is None) == (not demands):
             raise ParameterError("a comparison must have a level or requirements, got: both or neither")
-        weighed = [each for each in demands if each.requirement.can_be_missed]
+        weighed = [each for each in demands if each.requirement.can_fail]
         if demands and not weighed:
             got = "; ".join(dict.fromkeys(each.requirement.vacuity for each in demands))
             raise ParameterError(f"a comparison must require something that can be missed, got: {got}")
@@ -313,13 +323,13 @@ class _Comparison:
         if repeats < 1:
             raise ParameterError(f"`repeats` must be at least 1, got: `{repeats}`")
         self.case, self.demands, self.ranked_by, self.repeats = case, demands, ranked_by, repeats
-        self.labelled = labelled(demands)
+        self.labelled = label_demands(demands)
         measure = self.target.measure
         self.measures = {label: each.measure for label, each in self.labelled} or {str(measure): measure}
         self.held = next(label for label, each in self.measures.items() if each == measure)
         self.against = replace(case, scenario=shown.scenario) if shown else case  # who the held risk is from
 
-    def brought(self, step: Step, run: Run) -> Outcome:
+    def bring_to_target(self, step: Step, run: Run) -> MethodAtLevel:
         """Bring a step to the target, or to meet the demands, and look at it in fresh runs.
 
         Fresh runs decide. A setting that met the requirements, or the level, in the search but not in them
@@ -327,26 +337,28 @@ class _Comparison:
         """
         searching = self.repeats
         while True:
-            level = self._searched(step, run, searching)
+            level = self._search_level(step, run, searching)
             outcome = self._fresh(level, run, range(searching, searching + self.repeats))
-            apart = self._apart(outcome)
-            if not apart or not step.method.randomness.stochastic or level.reached is Reached.BETTER:
+            apart = self._why_not_ranked(outcome)
+            if not apart or not step.method.randomness.stochastic or level.reached is LevelStatus.BETTER:
                 break
             if searching >= _MOST_SEARCHING * self.repeats:
                 break
             searching *= 2
-        return replace(outcome, apart=apart, beside=self._beside(outcome.example, run))
+        return replace(
+            outcome, why_not_ranked=apart, other_risks=self._unlevelled_risks(outcome.example, run)
+        )
 
-    def _apart(self, outcome: Outcome) -> str:
+    def _why_not_ranked(self, outcome: MethodAtLevel) -> str:
         """Why an outcome cannot be ranked with the others, in a few words; empty if it can."""
         if outcome.held is None or outcome.remark:
             return outcome.remark
         if self.demands or not self.target.missed_by(outcome.held):
             return ""
-        always = "always " if outcome.level.reached is Reached.BETTER else ""
+        always = "always " if outcome.level.reached is LevelStatus.BETTER else ""
         return f"{always}{self.target.side_of(outcome.held.mean)} than the level"
 
-    def _beside(self, release: Release | None, run: Run) -> dict[str, Score]:
+    def _unlevelled_risks(self, release: Release | None, run: Run) -> dict[str, Score]:
         """Risks of a release that nobody held; of large tables the slow ones in a sample of the records."""
         if release is None:
             return {}
@@ -358,25 +370,25 @@ class _Comparison:
             if large and not release.plain:  # records apart from their buckets cannot be sampled
                 continue
             if large:
-                original, part = sampled(case.table, release, _EXACT_UP_TO)
+                original, part = sample_tables(case.table, release, _EXACT_UP_TO)
                 case, shown = replace(case, table=original), part or release
             score = evaluate(shown, case, [measure], quiet).scores[str(measure)]
             reason = f"in a sample of {len(case.table)} records, where more are found than in all"
             found[measure.name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
         return found
 
-    def unseen(self) -> list[str]:
+    def unmeasured_columns(self) -> list[str]:
         """Which of the columns that an intruder knows a measure does not look at, in words."""
         asked = [(each.measure, each.scenario) for each in self.demands]
-        said = {}
+        sentences = {}
         for measure, scenario in asked or [(self.target.measure, self.case.scenario)]:
             evidence = self.case.evidence(Release.unchanged(self.case.table), scenario)
             blind = [name for name in evidence.known_columns if name not in measure.columns(evidence)]
             if measure.aspect == "risk" and blind:
-                said[f"{measure.name} does not see {quoted(blind)}, which the intruder knows"] = True
-        return list(said)
+                sentences[f"{measure.name} does not see {quoted(blind)}, which the intruder knows"] = True
+        return list(sentences)
 
-    def _searched(self, step: Step, run: Run, repeats: int) -> Level:
+    def _search_level(self, step: Step, run: Run, repeats: int) -> LevelResult:
         if not self.demands:
             first = repeats == self.repeats
             return reach(step, self.case, self.target, run, repeats=min(repeats, 3) if first else repeats)
@@ -386,12 +398,12 @@ class _Comparison:
             raise RefusedError(found.reason)
         if any(all(label not in each.scores for each in tried) for label, _ in self.labelled):
             raise UnjudgedError(found.reason)
-        return Level(
+        return LevelResult(
             step=found.step,
             parameter=found.parameter or "",
             value=math.nan if found.value is None else found.value,
             score=found.scores[self.held].mean if self.held in found.scores else math.nan,
-            reached=Reached.MET if found.met else Reached.UNREACHABLE,
+            reached=LevelStatus.MET if found.met else LevelStatus.UNREACHABLE,
             tried={
                 each.value: each.scores[self.held].mean
                 for each in found.tried
@@ -400,14 +412,14 @@ class _Comparison:
             reason=found.reason,
         )
 
-    def _fresh(self, level: Level, run: Run, turns: range) -> Outcome:
+    def _fresh(self, level: LevelResult, run: Run, turns: range) -> MethodAtLevel:
         """Score a step at its level in runs that the search has not seen."""
-        if level.reached is Reached.UNREACHABLE:
-            return Outcome(level)
+        if level.reached is LevelStatus.UNREACHABLE:
+            return MethodAtLevel(level)
         asked = self.demands or [self.target.measure]
         held, ranked, example = list[Mapping[str, Score]](), list[Score](), None
         run.tell("scoring", 0, len(turns), level.step.method.title)
-        for found in repeated(Recipe((level.step,)), self.case, asked, run, turns):
+        for found in evaluate_replicates(Recipe((level.step,)), self.case, asked, run, turns):
             # Asked apart: a measure that ranks may be held as well, against another intruder.
             ranked += evaluate(found.release, self.case, [self.ranked_by], run.silent()).scores.values()
             held.append(found.numbers)
@@ -418,20 +430,22 @@ class _Comparison:
             usable(self.ranked_by, ranked[-1])
             run.tell("scoring", len(held), len(turns), level.step.method.title)
         spreads, over = spreads_of(held), spread_of(ranked)
-        outcome = Outcome(
+        outcome = MethodAtLevel(
             level,
             held=spreads[self.held],
             ranked=over,
             scores={label: spreads[label] for label, _ in self.labelled},
-            kept=sum(map(self._kept, held)) if self.demands else None,
+            n_runs_meeting=sum(map(self._meets_demands, held)) if self.demands else None,
             example=example,
         )
-        if over is None or self._apart(outcome):
+        if over is None or self._why_not_ranked(outcome):
             return outcome
         ends = self._range(level, over.mean, ranked[0].value, run, turns[0])
         return replace(outcome, ranked_range=ends)
 
-    def _range(self, level: Level, mean: float, first: float, run: Run, turn: int) -> tuple[float, float]:
+    def _range(
+        self, level: LevelResult, mean: float, first: float, run: Run, turn: int
+    ) -> tuple[float, float]:
         """The best and the worst of the ranking measure over the tolerance: at the level and its edges.
 
         At an edge one run is made, with the chance of the first run at the level, which gave ``first``: what
@@ -439,15 +453,15 @@ class _Comparison:
         """
         seen = [mean]
         for step in level.edges:
-            (found,) = repeated(Recipe((step,)), self.case, [self.ranked_by], run, [turn])
+            (found,) = evaluate_replicates(Recipe((step,)), self.case, [self.ranked_by], run, [turn])
             seen.append(mean + usable(self.ranked_by, *found.scores.values()) - first)
         ends = min(seen), max(seen)
         return ends if self.ranked_by.better == "low" else ends[::-1]
 
-    def _kept(self, scores: Mapping[str, Score]) -> bool:
+    def _meets_demands(self, scores: Mapping[str, Score]) -> bool:
         return all(demand.requirement.met_by(scores[label]) for label, demand in self.labelled)
 
-    def mapped(self, steps: Sequence[Step], run: Run, points: int) -> tuple[Point, ...]:
+    def risk_utility_map(self, steps: Sequence[Step], run: Run, points: int) -> tuple[Point, ...]:
         """The risk–utility map of the methods that have one: a drive, and both measures over its range."""
         both = (self.target.measure, self.ranked_by)
         risk, utility = both if self.target.measure.aspect == "risk" else both[::-1]
@@ -455,19 +469,21 @@ class _Comparison:
         for step in steps:
             try:
                 found += frontier([step], self.against, risk, utility, run, points=points)
-            except CANNOT:  # it has no drive, or fails at an end of its range: it is ranked, but has no line
+            except (
+                EXPECTED_ERRORS
+            ):  # it has no drive, or fails at an end of its range: it is ranked, but has no line
                 continue
         return mark_front(found, risk, utility)
 
 
-def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, ...]:
+def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[MethodAtLevel, ...]:
     """Best first; then without a rank those that lie apart from the level, and those that never reach it.
 
     Before a method rank those that are better than it, and no others: who are tied with all alike share one.
     """
     sign = 1 if measure.better == "low" else -1
     measured = sorted((o for o in outcomes if o.ranked), key=lambda o: sign * o.ranked.mean)  # type: ignore[union-attr]
-    reached = [outcome for outcome in measured if not outcome.apart]
+    reached = [outcome for outcome in measured if not outcome.why_not_ranked]
     ranks = [1 + sum(_beats(other, outcome, measure) for other in reached) for outcome in reached]
     order = sorted(range(len(reached)), key=ranks.__getitem__)
     reached, ranks = [reached[place] for place in order], [ranks[place] for place in order]
@@ -475,11 +491,11 @@ def _in_order(outcomes: Sequence[Outcome], measure: Measure) -> tuple[Outcome, .
         replace(outcome, rank=rank, tied_with=_tied_with(place, reached, measure))
         for place, (outcome, rank) in enumerate(zip(reached, ranks, strict=True))
     ]
-    apart = [outcome for outcome in measured if outcome.apart]
+    apart = [outcome for outcome in measured if outcome.why_not_ranked]
     return (*placed, *apart, *(outcome for outcome in outcomes if not outcome.ranked))
 
 
-def _tied_with(place: int, outcomes: Sequence[Outcome], measure: Measure) -> tuple[int, ...]:
+def _tied_with(place: int, outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[int, ...]:
     """The places of the outcomes that are neither better nor worse than that in a place."""
     own = outcomes[place]
     return tuple(
@@ -489,7 +505,7 @@ def _tied_with(place: int, outcomes: Sequence[Outcome], measure: Measure) -> tup
     )
 
 
-def _beats(first: Outcome, second: Outcome, measure: Measure) -> bool:
+def _beats(first: MethodAtLevel, second: MethodAtLevel, measure: Measure) -> bool:
     """Whether one is better than another wherever both are within the tolerance, by more than chance."""
     if first.ranked is None or second.ranked is None:
         return False
@@ -498,25 +514,27 @@ def _beats(first: Outcome, second: Outcome, measure: Measure) -> bool:
     return measure.is_better(worst.mean, best.mean) and worst.differs_from(best)
 
 
-def fold(reached: Reached, names: Sequence[str]) -> str:
+def fold(reached: LevelStatus, names: Sequence[str]) -> str:
     """Name the methods that are not even measured, in one line."""
     verb = ("does" if len(names) == 1 else "do") + " not apply to these data"
-    verb = "cannot be judged by what was asked for" if reached is Reached.UNJUDGED else verb
+    verb = "cannot be judged by what was asked for" if reached is LevelStatus.UNJUDGED else verb
     return f"{len(names)} {verb}: {', '.join(names)}"
 
 
-def beside_said(score: Score) -> dict[str, Any]:
+def other_risk_dict(score: Score) -> dict[str, Any]:
     """A risk that stands beside the ranking, as a dictionary for JSON."""
     value = score.value if math.isfinite(score.value) else None
     return {"value": value, "status": score.status.value, "reason": score.reason}
 
 
-def require_reached(study: Study) -> None:
+def require_reachable(study: Study) -> None:
     """Raise when no method, of those compared, can be brought to the level, and none is better than it."""
     measure, level = study.target.measure, study.target.value
     better = any(measure.is_better(o.held.mean, level) for o in study.outcomes if o.held)
     if study.winner is None and (study.demands or not better):
-        listed = "; ".join(f"{o.step.method.name}: {o.level.sentence(study.target)}" for o in study.unreached)
+        listed = "; ".join(
+            f"{o.step.method.name}: {o.level.sentence(study.target)}" for o in study.unranked_methods
+        )
         what = (
             f"meet {study.aim}"
             if study.demands

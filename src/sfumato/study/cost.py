@@ -29,13 +29,13 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import Case, score_of
+from sfumato.study.evaluate import EvaluationCase, score_of
 from sfumato.study.growth import Growth, Timings
 
 #: Tables with fewer records cost nothing worth telling.
 FREE_UP_TO_RECORDS = 2_000
 #: Work that takes less is not told of, in seconds.
-SHORT = 10.0
+SHORT_SECONDS = 10.0
 #: Memory below which nothing is told of it, in bytes.
 MODEST = 10**9
 
@@ -62,18 +62,18 @@ class Cost:
     @property
     def worth_telling(self) -> bool:
         """Whether somebody should know before it starts."""
-        return self.seconds >= SHORT or self.memory_bytes >= MODEST
+        return self.seconds >= SHORT_SECONDS or self.memory_bytes >= MODEST
 
     def sentence(self) -> str:
         """Say it in one line."""
-        said = f"about {duration(self.seconds)}"
+        text = f"about {duration(self.seconds)}"
         if self.most_seconds > 3 * self.seconds:
-            said += f" (at most {duration(self.most_seconds)})"
-        return f"{said} and {size(self.memory_bytes)}"
+            text += f" (at most {duration(self.most_seconds)})"
+        return f"{text} and {size(self.memory_bytes)}"
 
 
 @dataclass(frozen=True)
-class Work:
+class PlannedWork:
     """What is to be done to a table: a recipe, or a release that is there, and measures on it.
 
     All of it is done ``repeats`` times; by the measures ``at_end`` it is scored only the last few times.
@@ -96,21 +96,23 @@ _MOST_STEPS = 8
 SETTINGS = 12
 
 #: Told of the works that are about to be done, before they are.
-Before = Callable[[Sequence[Work], Table, Run], None]
+Before = Callable[[Sequence[PlannedWork], Table, Run], None]
 
 
 def works_of(
     steps: Sequence[Step], measures: Sequence[Measure], runs: float, *, ends: float = 0, **how: Any
-) -> list[Work]:
+) -> list[PlannedWork]:
     """The works of trying every step so many times; of many steps some stand for all."""
     shown = steps[:: math.ceil(len(steps) / _MOST_STEPS)] if steps else []
     share = len(steps) / max(len(shown), 1)
     repeats, last = max(1, round(runs * share)), round(ends * share)
-    return [Work(Recipe((step,)), tuple(measures), repeats=repeats, ends=last, **how) for step in shown]
+    return [
+        PlannedWork(Recipe((step,)), tuple(measures), repeats=repeats, ends=last, **how) for step in shown
+    ]
 
 
 def estimate(
-    works: Work | Sequence[Work],
+    works: PlannedWork | Sequence[PlannedWork],
     table: Table,
     run: Run,
     *,
@@ -128,10 +130,10 @@ def estimate(
     clock, peak
         Where seconds and the most memory so far (in bytes) are read.
     """
-    trial = _Trial(table, run.silent().at("cost"), clock, peak or peak_memory)
+    trial = _CostTrial(table, run.silent().at("cost"), clock, peak or peak_memory)
     parts = [
         part
-        for number, work in enumerate([works] if isinstance(works, Work) else works)
+        for number, work in enumerate([works] if isinstance(works, PlannedWork) else works)
         for part in trial.run(work, number)
     ]
     n = len(table)
@@ -146,7 +148,7 @@ def estimate(
     return Cost(sum(low for low, _ in totals), sum(high for _, high in totals), float(memory), basis)
 
 
-class _Part(Timings):
+class _CostShare(Timings):
     """A step or a measure, the seconds it took on each size, and how often it will be done."""
 
     def __init__(self, described: Component, times: int) -> None:
@@ -156,20 +158,24 @@ class _Part(Timings):
         self.too_slow = False  # to be tried on more records
 
     @property
-    def at_once(self) -> float:
+    def records_at_once(self) -> float:
         """How many records are worked on at once: what ``records`` or ``part`` says, by convention."""
         caps = (getattr(self.described, name, None) for name in ("records", "part"))
         return next((cap for cap in caps if isinstance(cap, int)), math.inf)
 
     def turns(self, n: int) -> float:
         """How often so many are worked on: in each of the ``draws``, or in each part of the table."""
-        if n <= self.at_once:
+        if n <= self.records_at_once:
             return 1.0
-        return n / self.at_once if hasattr(self.described, "part") else getattr(self.described, "draws", 1)
+        return (
+            n / self.records_at_once
+            if hasattr(self.described, "part")
+            else getattr(self.described, "draws", 1)
+        )
 
     def total(self, n: int) -> tuple[float, float]:
         """The seconds expected for n records, and the most if it grows as declared."""
-        low, high = self.expected(int(min(n, self.at_once)))
+        low, high = self.expected_seconds(int(min(n, self.records_at_once)))
         low = high if self.too_slow else low  # the last trial was not awaited, so it tells too little
         return self.times * self.turns(n) * low, self.times * self.turns(n) * high
 
@@ -177,10 +183,10 @@ class _Part(Timings):
         """What the next trial may take: two sizes are needed to tell what grows from what does not."""
         if len(self.points) < 2:  # noqa: PLR2004
             return self.points[-1][1] if self.points else 0.0
-        return self.between(n, Growth(1))
+        return self.seconds_between(n, Growth(1))
 
 
-class _Trial:
+class _CostTrial:
     """Tries work on samples of a table."""
 
     def __init__(self, table: Table, run: Run, clock: Callable[[], float], peak: Callable[[], int]) -> None:
@@ -190,54 +196,56 @@ class _Trial:
         self.failed = False
         self.left_out: set[str] = set()
 
-    def run(self, work: Work, number: int) -> list[_Part]:
+    def run(self, work: PlannedWork, number: int) -> list[_CostShare]:
         """Try a piece of work on larger and larger samples, as long as that is worth while."""
-        steps = [_Part(step.method, work.repeats) for step in work.recipe.steps]
-        measures = [_Part(measure, work.repeats) for measure in work.measures]
-        measures += [_Part(measure, work.ends) for measure in work.at_end]
+        steps = [_CostShare(step.method, work.repeats) for step in work.recipe.steps]
+        measures = [_CostShare(measure, work.repeats) for measure in work.measures]
+        measures += [_CostShare(measure, work.ends) for measure in work.at_end]
         parts, n = steps + measures, _SMALLEST
         here = replace(self.place.at(number), resources={**self.place.resources, **work.resources})
         last = min(len(self.table) // 2, _LARGEST)
-        while n <= last and not self._once(work, n, here, steps, measures):
+        while n <= last and not self._try_size(work, n, here, steps, measures):
             n *= _RATIO
         for part in parts:  # the first call compiles and imports
             part.points.clear()
         started, before, added = self.clock() - self.aside, self.peak(), 0.0
         self.present = max(self.present, before)
-        while n <= last and self._once(work, n, here, steps, measures):
+        while n <= last and self._try_size(work, n, here, steps, measures):
             expected = [part.total(len(self.table)) for part in parts]
             allowed = max(_SPENT, min(_SHARE * sum(low for low, _ in expected), _MOST_SPENT))
             added = max(self.peak() - before - _NOISE, 0) * len(self.table) / n
             coming = sum(part.next_seconds(n * _RATIO) for part in steps)
             spent = self.clock() - self.aside - started
-            if sum(high for _, high in expected) < SHORT or spent + coming > allowed:
+            if sum(high for _, high in expected) < SHORT_SECONDS or spent + coming > allowed:
                 break
             n *= _RATIO
         self.used = max(self.used, added)
         self.failed |= any(not part.points for part in steps)
         return parts
 
-    def _once(self, work: Work, n: int, run: Run, steps: Sequence[_Part], measures: Sequence[_Part]) -> bool:
+    def _try_size(
+        self, work: PlannedWork, n: int, run: Run, steps: Sequence[_CostShare], measures: Sequence[_CostShare]
+    ) -> bool:
         """Follow the work on n records, noting the seconds of each part; False if a step cannot."""
-        sample, release = sampled(self.table, work.release, n)
+        sample, release = sample_tables(self.table, work.release, n)
         try:
             if work.recipe.steps:
-                release = self._protected(work, sample, run, steps, n)
+                release = self._time_protection(work, sample, run, steps, n)
         except (SfumatoError, ValueError, ArithmeticError):
             self.place.check()  # somebody may have stopped it
             return False
-        evidence = Case(sample, work.scenario or Scenario(), work.resources).evidence(release)
+        evidence = EvaluationCase(sample, work.scenario or Scenario(), work.resources).evidence(release)
         for part in measures:
             afford = max(_AT_A_TIME, min(_SHARE * part.total(len(self.table))[0], _MOST_SPENT))
-            if n <= part.at_once and not part.too_slow and part.next_seconds(n) <= afford:
-                self._measured(part, evidence, run, afford, n)
+            if n <= part.records_at_once and not part.too_slow and part.next_seconds(n) <= afford:
+                self._time_measure(part, evidence, run, afford, n)
         return True
 
-    def _measured(self, part: _Part, evidence: Evidence, run: Run, afford: float, n: int) -> None:
+    def _time_measure(self, part: _CostShare, evidence: Evidence, run: Run, afford: float, n: int) -> None:
         try:
-            seconds, ended = self._scored(part, evidence, run, afford)
+            seconds, ended = self._time_score(part, evidence, run, afford)
             if seconds > (declared := part.at_most(n)):
-                again, is_told = self._scored(part, evidence, run, min(afford, declared))
+                again, is_told = self._time_score(part, evidence, run, min(afford, declared))
                 if is_told:
                     self.aside += max(seconds - again, 0.0)
                     seconds, ended = min(again, seconds), True
@@ -248,33 +256,37 @@ class _Trial:
         part.too_slow = not ended
         part.points.append((n, seconds))
 
-    def _scored(self, part: _Part, evidence: Evidence, run: Run, afford: float) -> tuple[float, bool]:
+    def _time_score(
+        self, part: _CostShare, evidence: Evidence, run: Run, afford: float
+    ) -> tuple[float, bool]:
         """The seconds that a measure took, and whether it was awaited."""
         assert isinstance(part.described, Measure)
         began = self.clock()
         try:
-            score_of(part.described, evidence, run.within(afford, self.clock) if part.points else run)
+            score_of(part.described, evidence, run.with_deadline(afford, self.clock) if part.points else run)
         except Cancelled:
             self.place.check()  # somebody has stopped it
             return self.clock() - began, False
         return self.clock() - began, True
 
-    def _protected(
-        self, work: Work, sample: Table, run: Run, steps: Sequence[_Part], n: int
+    def _time_protection(
+        self, work: PlannedWork, sample: Table, run: Run, steps: Sequence[_CostShare], n: int
     ) -> Release | None:
-        release, seconds = self._followed(work, sample, run, awaited=not steps[0].points)
+        release, seconds = self._time_recipe(work, sample, run, awaited=not steps[0].points)
         if any(spent > part.at_most(n) for part, spent in zip(steps, seconds, strict=True)):
-            release, again = self._followed(work, sample, run, awaited=False)
+            release, again = self._time_recipe(work, sample, run, awaited=False)
             self.aside += max(sum(seconds) - sum(again), 0.0)
             seconds = [min(pair) for pair in zip(seconds, again, strict=True)]
         for part, spent in zip(steps, seconds, strict=True):  # once all steps have gone well
             part.points.append((n, spent))
         return release if release.plain else None
 
-    def _followed(self, work: Work, sample: Table, run: Run, *, awaited: bool) -> tuple[Release, list[float]]:
+    def _time_recipe(
+        self, work: PlannedWork, sample: Table, run: Run, *, awaited: bool
+    ) -> tuple[Release, list[float]]:
         """The release, and the seconds of each step."""
         release, seconds = Release.unchanged(sample), []
-        here = run if awaited else run.within(_MOST_SPENT, self.clock)
+        here = run if awaited else run.with_deadline(_MOST_SPENT, self.clock)
         began = self.clock()
         for release in work.recipe.follow(sample, here):  # noqa: B007  — the last one is wanted
             now = self.clock()
@@ -283,18 +295,18 @@ class _Trial:
         return release, seconds
 
 
-def sampled(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
+def sample_tables(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
     """Every so-many-th record of a table, and of a release what belongs to it."""
     if release is None or not release.plain:
-        return table.take(_spread(len(table), n)), None
-    rows = _spread(len(release.table), n)
+        return table.take(_even_rows(len(table), n)), None
+    rows = _even_rows(len(release.table), n)
     if release.source_rows is None:
-        return table.take(_spread(len(table), n)), Release.of(release.table.take(rows))
+        return table.take(_even_rows(len(table), n)), Release.of(release.table.take(rows))
     sources, places = np.unique(release.source_rows[rows], return_inverse=True)
     return table.take(sources), Release.of(release.table.take(rows), source_rows=places.astype(np.int64))
 
 
-def _spread(total: int, n: int) -> Any:
+def _even_rows(total: int, n: int) -> Any:
     return np.linspace(0, total - 1, min(n, total)).astype(np.int64) if total else np.zeros(0, dtype=np.int64)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
-from sfumato.core.memory import give_back
+from sfumato.core.memory import free_memory
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.persons import drawn_together
+from sfumato.data.persons import sample_by_person
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
@@ -32,13 +32,13 @@ from sfumato.errors import (
     UnreachableError,
 )
 from sfumato.kernels.arrays import Ints
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand, label_demands
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.spread import Spread
+from sfumato.study.replicate_mean import ReplicateMean
 
 #: What is raised by a method that cannot protect these data, or a measure that cannot score them: other
 #: methods, or other settings of it, may.
-CANNOT = (
+EXPECTED_ERRORS = (
     RefusedError, DataError, ParameterError, PlanError, UnknownNameError, MissingDependencyError,
     UnreachableError,
 )  # fmt: skip
@@ -47,7 +47,7 @@ CANNOT = (
 LATE: Final = "there was no time for it; more minutes, or `sfumato risk` and `sfumato utility`, give a number"
 
 #: The statuses of a score that has a number.
-NUMBERS = (Status.OK, Status.APPROXIMATE)
+NUMERIC_STATUSES = (Status.OK, Status.APPROXIMATE)
 
 #: Makes a release of a table.
 Make: TypeAlias = Callable[[Table, Run], Release]
@@ -57,7 +57,7 @@ After: TypeAlias = Callable[[Release, Table, Run], Release]
 
 
 @dataclass(frozen=True)
-class Case:
+class EvaluationCase:
     """What is asked about: the original, the intruder, and other tables by the names measures call them.
 
     ``control`` is the share of the persons who sit out a rehearsal, for measures that attack people who were
@@ -92,7 +92,7 @@ class Case:
 class Evaluation:
     """What came of it: the release (None: the raw table), and the scores by their labels.
 
-    The label of a measure is ``str(measure)``; that of a demand is what ``labelled`` says.
+    The label of a measure is ``str(measure)``; that of a demand is what ``label_demands`` says.
     """
 
     release: Release | None
@@ -106,7 +106,7 @@ class Evaluation:
 
 def evaluate(
     what: Recipe | Release | None,
-    case: Case,
+    case: EvaluationCase,
     asked: Sequence[Measure] | Sequence[Demand],
     run: Run,
     *,
@@ -131,14 +131,14 @@ def evaluate(
         what = make(case.table, here)
     allow_sampling = allow_sampling and not any(isinstance(each, Demand) for each in asked)
     whole, rehearsal, scores = _Stage(case, what, allow_sampling=allow_sampling), None, dict[str, Score]()
-    demands = dict(labelled([each for each in asked if isinstance(each, Demand)]))
+    demands = dict(label_demands([each for each in asked if isinstance(each, Demand)]))
     every = [(label, each.measure, each.scenario) for label, each in demands.items()]
     every += [(str(each), each, case.scenario) for each in asked if isinstance(each, Measure)]
     for label, measure, scenario in every:
         stage = whole
         try:
             if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
-                stage = rehearsal = rehearsal or rehearsed(make, case, here)
+                stage = rehearsal = rehearsal or rehearse(make, case, here)
             scores[label] = stage.score(measure, scenario, run)
         except Cancelled:
             if not allow_sampling or run.progress.stopped():
@@ -154,7 +154,7 @@ class _Stage:
     Of a rehearsal ``rows`` are the records that took part; or ``failed`` says why there was none.
     """
 
-    case: Case
+    case: EvaluationCase
     release: Release | None
     rows: Ints | None = None
     failed: str = ""
@@ -174,21 +174,21 @@ class _Stage:
         return replace(score, by_record=by_record)
 
 
-def rehearsed(make: Make, case: Case, run: Run) -> _Stage:
+def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
     """Follow a recipe without a share of the persons, who are the control of those who attack what came.
 
     Who sits out is drawn from the seed and the table alone: it is the same for every method and replicate.
     """
     n = len(case.table)
     rng = run.randomness.at_root().key(case.table.digest, CONTROL).rng()
-    held = drawn_together(case.table, min(max(round(case.control * n), 1), n), rng)
+    held = sample_by_person(case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
         return _Stage(case, None, failed="a rehearsal must leave people to protect, got: all of them sit out")
     rest, strangers = case.table.take(rows), case.table.take(held)
     try:
         release = make(rest, run.at("rehearsal"))
-    except CANNOT as error:
+    except EXPECTED_ERRORS as error:
         return _Stage(case, None, failed=f"the rehearsal could not be followed: {error.message}")
     shared = {**case.resources, CONTROL: strangers}
     return _Stage(replace(case, table=rest, resources=shared, control=0.0), release, rows)
@@ -207,7 +207,7 @@ def score_of(measure: Measure, evidence: Evidence, run: Run, *, allow_sampling: 
     """Score evidence with the chance that this measure always has on this original."""
     score = measure.score_sampled if allow_sampling else measure.score
     found = score(evidence, chance_of(measure, evidence.original, run))
-    give_back(len(evidence.original))
+    free_memory(len(evidence.original))
     return found
 
 
@@ -221,9 +221,9 @@ def chance_of(measure: Measure, original: Table, run: Run) -> Run:
     return replace(run, randomness=run.randomness.at_root().at(original.digest, "measure", str(measure)))
 
 
-def repeated(
+def evaluate_replicates(
     recipe: Recipe,
-    case: Case,
+    case: EvaluationCase,
     asked: Sequence[Measure] | Sequence[Demand],
     run: Run,
     replicates: Iterable[int],
@@ -244,15 +244,15 @@ def usable(measure: Measure, score: Score) -> float:
     return score.value
 
 
-def spread_of(scores: Sequence[Score]) -> Spread | None:
+def spread_of(scores: Sequence[Score]) -> ReplicateMean | None:
     """Summarise the scores of one measure over repeated runs; None if one of them has no number."""
-    if not scores or any(score.status not in NUMBERS for score in scores):
+    if not scores or any(score.status not in NUMERIC_STATUSES for score in scores):
         return None
     estimated = any(score.status is Status.APPROXIMATE for score in scores)
-    return Spread.of([score.value for score in scores], approximate=estimated)
+    return ReplicateMean.of([score.value for score in scores], approximate=estimated)
 
 
-def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, Spread]:
+def spreads_of(runs: Sequence[Mapping[str, Score]]) -> dict[str, ReplicateMean]:
     """Summarise the scores of repeated runs; a measure without a number in one of them is left out."""
     found = {label: spread_of([scores[label] for scores in runs]) for label in (runs[0] if runs else ())}
     return {label: spread for label, spread in found.items() if spread is not None}

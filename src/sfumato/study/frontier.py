@@ -12,7 +12,7 @@ from sfumato.core.measure import Measure
 from sfumato.core.run import Run
 from sfumato.recipes.recipe import Step
 from sfumato.study._probe import Probe
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Point:
 
 def frontier(
     steps: Sequence[Step],
-    case: Case,
+    case: EvaluationCase,
     risk: Measure,
     utility: Measure,
     run: Run,
@@ -58,14 +58,16 @@ def mark_front(points: Iterable[Point], risk: Measure, utility: Measure) -> tupl
     points = list(points)
     costs = np.array([[_cost(risk, each.risk), _cost(utility, each.utility)] for each in points])
     costs = costs.reshape(-1, 2)
-    return tuple(replace(each, on_front=not beaten(costs, place)) for place, each in enumerate(points))
+    return tuple(
+        replace(each, on_front=not is_dominated_at(costs, place)) for place, each in enumerate(points)
+    )
 
 
 def _cost(measure: Measure, value: float) -> float:
     return value if measure.better == "low" else -value
 
 
-def beaten(costs: np.ndarray[Any, Any], place: int) -> bool:
+def is_dominated_at(costs: np.ndarray[Any, Any], place: int) -> bool:
     """Whether another row of costs is nowhere higher and somewhere lower than the one in this place."""
     own = costs[place]
     return bool(((costs <= own).all(axis=1) & (costs < own).any(axis=1)).any())

@@ -88,7 +88,7 @@ class Timings:
     growth: Growth
     points: list[tuple[int, float]] = field(default_factory=list)
 
-    def expected(self, n: int) -> tuple[float, float]:
+    def expected_seconds(self, n: int) -> tuple[float, float]:
         """Seconds expected for n records, and the most if all grows as declared."""
         if not self.points:
             return 0.0, 0.0
@@ -121,9 +121,9 @@ class Timings:
         last, seconds = self.points[-1]
         return seconds * self.growth.at(n) / self.growth.at(last)
 
-    def between(self, n: int, least: Growth) -> float:
+    def seconds_between(self, n: int, least: Growth) -> float:
         """Seconds for n records between what they are if it grows no more than this, and as declared."""
-        return math.sqrt(Timings(least, self.points).expected(n)[0] * self.expected(n)[1])
+        return math.sqrt(Timings(least, self.points).expected_seconds(n)[0] * self.expected_seconds(n)[1])
 
 
 def _power(points: Sequence[tuple[int, float]], ratio: float) -> float:

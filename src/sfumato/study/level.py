@@ -13,9 +13,9 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError
 from sfumato.recipes.recipe import Step
-from sfumato.study._probe import Probe, Seen
-from sfumato.study.evaluate import CANNOT, Case
-from sfumato.study.spread import Spread
+from sfumato.study._probe import Probe, ProbeResult
+from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase
+from sfumato.study.replicate_mean import ReplicateMean
 
 #: Steps after which narrowing stops.
 _MOST_STEPS = 40
@@ -26,14 +26,14 @@ _FINENESS, _COARSE, _LEVELLED = 1e-4, 0.01, 0.05
 _FINEST = 0.1
 #: So many settings are looked at in all runs. Of others that miss the level by so many tolerances, and
 #: standard deviations between runs, one run tells enough.
-_LOOKS_IN_FULL, _FAR, _DEVIATIONS = 3, 3, 4
+_LOOKS_IN_FULL, _FAR_TOLERANCES, _DEVIATIONS = 3, 3, 4
 #: A bracket is narrowed by at least this share of it.
 _SHORTEST = 0.1
 #: An edge of the tolerance is looked for at this share of it, so many times.
 _INSIDE, _LOOKS_AT_EDGE = 0.9, 3
 
 
-class Reached(StrEnum):
+class LevelStatus(StrEnum):
     """How well the level was met."""
 
     WITHIN = "within tolerance"
@@ -90,7 +90,7 @@ class Target:
         """Whether a value is near enough."""
         return abs(value - self.value) <= self.slack
 
-    def missed_by(self, spread: Spread) -> bool:
+    def missed_by(self, spread: ReplicateMean) -> bool:
         """Whether repeated runs lie outside the tolerance by more than chance explains."""
         low, high = spread.interval
         near = min(max(self.value, low), high)
@@ -105,7 +105,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelResult:
     """Where the search ended: the parameter's value, what it gives, and every point tried on the way.
 
     ``reason`` tells it in words where a number does not: several requirements, or a method that refuses.
@@ -117,7 +117,7 @@ class Level:
     parameter: str
     value: float
     score: float
-    reached: Reached
+    reached: LevelStatus
     tried: Mapping[float, float] = field(default_factory=dict, repr=False)
     reason: str = ""
     edges: tuple[Step, ...] = field(default=(), repr=False)
@@ -135,25 +135,25 @@ class Level:
     def sentence(self, target: Target) -> str:
         """Say in words where the search ended."""
         if self.reason:
-            refused = self.reached in {Reached.REFUSED, Reached.UNJUDGED}
+            refused = self.reached in {LevelStatus.REFUSED, LevelStatus.UNJUDGED}
             return f"{self.reached}: {self.reason}" if refused else self.reason
         at = f"{self.parameter} = {self.value:.4g} gives {target.measure.name} {self.score:.4g}"
-        if self.reached is Reached.BETTER:
+        if self.reached is LevelStatus.BETTER:
             return f"it is always {target.side_of(self.score)} than {target.value:g}: the nearest is {at}"
-        if self.reached is Reached.UNREACHABLE:
+        if self.reached is LevelStatus.UNREACHABLE:
             return f"{target.value:g} is unreachable: the nearest is {at}"
-        if self.reached is Reached.NEAREST:
+        if self.reached is LevelStatus.NEAREST:
             return f"{at}, {self.nearness(target)}"
         return at
 
 
-class _Search(Probe):
+class _LevelSearch(Probe):
     """Looks for the setting at which the mean of a measure is as near to the target as its runs can tell."""
 
-    def __init__(self, step: Step, case: Case, target: Target, run: Run, *, repeats: int) -> None:
+    def __init__(self, step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats: int) -> None:
         super().__init__(step, case, [target.measure], run, repeats=repeats, task="reaching the level")
         self.target = target
-        self.tried: dict[float, Spread] = {}
+        self.tried: dict[float, ReplicateMean] = {}
         self.start = 0.0  # the end of the range to come from: the worse one by the measure
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
@@ -162,16 +162,16 @@ class _Search(Probe):
             return False
         score = scores[str(self.target.measure)].value
         full = [spread for spread in self.tried.values() if spread.runs == self.repeats]
-        alike = min(full, key=lambda spread: abs(spread.mean - score), default=Spread(score, 0.0, 1))
+        alike = min(full, key=lambda spread: abs(spread.mean - score), default=ReplicateMean(score, 0.0, 1))
         missed = abs(score - self.target.value)
-        return missed > _FAR * self.target.slack + _DEVIATIONS * alike.deviation
+        return missed > _FAR_TOLERANCES * self.target.slack + _DEVIATIONS * alike.deviation
 
-    def score(self, value: float) -> Spread:
+    def score(self, value: float) -> ReplicateMean:
         """What the measure gives at a setting."""
         if value not in self.tried:
             measure, mean = self.target.measure, self.mean(self.target.measure, value)
             runs = [scores[str(measure)].value for scores in self.seen[value].runs]
-            self.tried[value] = replace(Spread.of(runs), mean=mean)
+            self.tried[value] = replace(ReplicateMean.of(runs), mean=mean)
         return self.tried[value]
 
     def miss(self, value: float) -> float:
@@ -242,7 +242,7 @@ class _Search(Probe):
         near, far = self.miss(inside), self.miss(outside)
         for _ in range(_LOOKS_AT_EDGE):
             share = (math.copysign(_INSIDE * self.target.slack, far) - near) / (far - near)
-            value = self.between(inside, outside, _FINENESS, share) if share > 0 else None
+            value = self.setting_between(inside, outside, _FINENESS, share) if share > 0 else None
             if value is None:
                 break
             outside, far = value, self._glimpse(value, beside=away[0])
@@ -252,7 +252,7 @@ class _Search(Probe):
 
     def _glimpse(self, value: float, beside: float) -> float:
         """How far the level is missed, by one run with the chance of the first at a setting that was seen."""
-        seen, label = Seen(value, self.step.with_drive(value)), str(self.target.measure)
+        seen, label = ProbeResult(value, self.step.with_drive(value)), str(self.target.measure)
         self.go_on(seen, self.run, 1)
         first, score = self.seen[beside].runs[0][label].value, math.inf
         if seen.runs and math.isfinite(seen.runs[0][label].value):
@@ -260,7 +260,7 @@ class _Search(Probe):
         return self.miss(beside) + score - first
 
 
-def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3) -> Level:
+def reach(step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats: int = 3) -> LevelResult:
     """Find the value of the step's drive parameter at which the measure's mean is nearest to the target.
 
     The measure is taken to be monotone in tendency, not in each draw. From the end of the range that is
@@ -270,7 +270,7 @@ def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3)
     levelled off, the first is taken: of a risk that is the one that changes the data least. The method as it
     is given is the first value inside the range that is looked at; far from the level one run is enough.
     """
-    search = _Search(step, case, target, run, repeats=repeats)
+    search = _LevelSearch(step, case, target, run, repeats=repeats)
     values = _with_numbers(search, search.grid())
     first, last = search.score(values[0]).mean, search.score(values[-1]).mean
     if target.measure.is_better(first, last):
@@ -280,43 +280,43 @@ def reach(step: Step, case: Case, target: Target, run: Run, *, repeats: int = 3)
     _come_back(search)
     value = search.best()
     score = search.score(value).mean
-    reached = Reached.NEAREST if bracketed else Reached.UNREACHABLE
+    reached = LevelStatus.NEAREST if bracketed else LevelStatus.UNREACHABLE
     if not bracketed and target.measure.is_better(score, target.value):
-        reached = Reached.BETTER
+        reached = LevelStatus.BETTER
     within = search.meets(value)
-    return Level(
+    return LevelResult(
         step=search.at(value).step,
         parameter=search.drive.name if search.drive else "",
         value=value,
         score=score,
-        reached=Reached.WITHIN if within else reached,
+        reached=LevelStatus.WITHIN if within else reached,
         tried={each: spread.mean for each, spread in sorted(search.tried.items())},
         edges=search.edges(value) if within else (),
     )
 
 
-def level_of(step: Step, case: Case, measure: Measure, run: Run, *, repeats: int = 3) -> float:
+def level_of(step: Step, case: EvaluationCase, measure: Measure, run: Run, *, repeats: int = 3) -> float:
     """The level a step reaches with its parameters as they are: "as safe as this"."""
     return Probe(step, case, [measure], run, repeats=repeats).mean(measure, None)
 
 
-def _with_numbers(search: _Search, values: Sequence[float]) -> list[float]:
+def _with_numbers(search: _LevelSearch, values: Sequence[float]) -> list[float]:
     """Leave out settings at the ends at which the method refuses or the measure has no number."""
-    kept, reasons = list(values), []
+    values_left, reasons = list(values), []
     for end in (-1, 0):
-        while kept:
+        while values_left:
             try:
-                search.score(kept[end])
+                search.score(values_left[end])
                 break
-            except CANNOT as error:
+            except EXPECTED_ERRORS as error:
                 reasons.append(error)
-                kept.pop(end)
-    if not kept:
+                values_left.pop(end)
+    if not values_left:
         raise reasons[0]
-    return kept
+    return values_left
 
 
-def _approach(search: _Search, values: Sequence[float]) -> bool:
+def _approach(search: _LevelSearch, values: Sequence[float]) -> bool:
     """Walk towards the level until it is passed or met, and narrow the gap; False if it never is."""
     first, last = values[0], values[-1]
     if search.is_near(first):
@@ -330,26 +330,26 @@ def _approach(search: _Search, values: Sequence[float]) -> bool:
     return False
 
 
-def _as_given(search: _Search, first: float, last: float) -> list[float]:
+def _as_given(search: _LevelSearch, first: float, last: float) -> list[float]:
     """The setting that the step came with, where it lies between two and has a number."""
     own = getattr(search.step.method, search.drive.name) if search.drive else None
     if not isinstance(own, int | float) or not min(first, last) < own < max(first, last):
         return []
     try:
         search.score(own)
-    except CANNOT:
+    except EXPECTED_ERRORS:
         return []
     return [own]
 
 
-def _narrow(search: _Search, first: float, second: float) -> None:
+def _narrow(search: _LevelSearch, first: float, second: float) -> None:
     """Narrow a bracket until its far end is near: by a straight line between its ends, or halving if slow."""
     slow = False
     for _ in range(_MOST_STEPS):
         below, above = search.miss(first), search.miss(second)
         share = below / (below - above) if search.passes(first, second) and not slow else 0.5
         share = share if _SHORTEST < share < 1 - _SHORTEST else 0.5
-        value = None if search.is_near(second) else search.between(first, second, _FINENESS, share)
+        value = None if search.is_near(second) else search.setting_between(first, second, _FINENESS, share)
         if value is None:
             return
         if search.is_near(value) or search.passes(first, value):
@@ -358,7 +358,7 @@ def _narrow(search: _Search, first: float, second: float) -> None:
             first, slow = value, share < 0.5  # noqa: PLR2004
 
 
-def _come_back(search: _Search) -> None:
+def _come_back(search: _LevelSearch) -> None:
     """Where the measure has levelled off, look for the first setting that does by halving the gap before."""
     for _ in range(_MOST_STEPS):
         line, value = search.line, search.best()
@@ -366,7 +366,7 @@ def _come_back(search: _Search) -> None:
         levelled = line[place + 1 :][:1]
         if place == 0 or not search.meets(value) or not all(search.is_flat(value, each) for each in levelled):
             return
-        middle = search.between(line[place - 1], value, _COARSE)
+        middle = search.setting_between(line[place - 1], value, _COARSE)
         if middle is None:
             return
         search.score(middle)

@@ -26,14 +26,14 @@ from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.evaluate import Case, chance_of, evaluate
-from sfumato.study.requirements import milder_first
+from sfumato.study.evaluate import EvaluationCase, chance_of, evaluate
+from sfumato.study.requirements import settings_from_mildest
 
 _ACCEPTED = "accepted"
 
 
 @dataclass(frozen=True)
-class Limits:
+class LinkageLimits:
     """The largest share of records that may be linked, one by one and all at once."""
 
     local: float = 0.05
@@ -106,7 +106,7 @@ def carry_out_protocol(
     steps: Sequence[Step],
     run: Run,
     *,
-    limits: Limits | None = None,
+    limits: LinkageLimits | None = None,
     attempts: int = 3,
     local: DistanceLinkage | None = None,
     everywhere: GlobalLinkage | None = None,
@@ -131,7 +131,7 @@ def carry_out_protocol(
         raise ParameterError(
             f"the protocol must have a step and an attempt, got: {len(steps)} and {attempts}"
         )
-    limits, case = limits or Limits(), Case(table, scenario or Scenario(), resources or {})
+    limits, case = limits or LinkageLimits(), EvaluationCase(table, scenario or Scenario(), resources or {})
     one_by_one = Requirement(local or DistanceLinkage(), "<=", limits.local)
     all_at_once = Requirement(everywhere or GlobalLinkage(), "<=", limits.everywhere)
     tried: list[Attempt] = []
@@ -150,7 +150,7 @@ def carry_out_protocol(
 
 
 def _attempt(
-    step: Step, case: Case, local: Requirement, everywhere: Requirement, run: Run
+    step: Step, case: EvaluationCase, local: Requirement, everywhere: Requirement, run: Run
 ) -> tuple[Release | None, Attempt]:
     """Protect once, and measure what came of it as far as that is needed."""
     found = evaluate(Recipe((step,)), case, [local.measure], run)
@@ -163,12 +163,12 @@ def _attempt(
     return found.release, Attempt(step, 0, moved, near, far, verdict or _ACCEPTED)
 
 
-def strengthened(
+def strengthen_in_rungs(
     step: Step,
     table: Table,
     run: Run,
     *,
-    limits: Limits | None = None,
+    limits: LinkageLimits | None = None,
     rungs: int = 9,
     scenario: Scenario | None = None,
     resources: Mapping[str, Any] | None = None,
@@ -177,9 +177,9 @@ def strengthened(
 
     Which end is strong is seen from the local linkage at both; a step without a drive stands alone.
     """
-    local = Requirement(DistanceLinkage(), "<=", (limits or Limits()).local)
-    case = Case(table, scenario or Scenario(), resources or {})
-    values = milder_first(step, case, [local], run.at("protocol", "ends"), count=rungs)
+    local = Requirement(DistanceLinkage(), "<=", (limits or LinkageLimits()).local)
+    case = EvaluationCase(table, scenario or Scenario(), resources or {})
+    values = settings_from_mildest(step, case, [local], run.at("protocol", "ends"), count=rungs)
     drive = step.method.drive()
     if drive is None or not values:
         return (step,)
@@ -205,8 +205,8 @@ def _too_high(limit: Requirement, score: Score) -> str:
     worst, name = limit.worst(score), limit.measure.name
     if math.isnan(worst):
         return f"{name} is {score.status}: {score.reason}"
-    said = "is" if score.status is Status.OK else "may be"
-    return "" if limit.met_by(score) else f"{name} {said} {worst:.4g}, above {limit.level:g}"
+    verb = "is" if score.status is Status.OK else "may be"
+    return "" if limit.met_by(score) else f"{name} {verb} {worst:.4g}, above {limit.level:g}"
 
 
 def rounded_up(distance: float) -> float:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from sfumato.core.measure import Score, Status
 from sfumato.core.requirement import Requirement
-from sfumato.core.run import Run, never
+from sfumato.core.run import Run, never_stop
 from sfumato.errors import ParameterError
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand, label_demands
 from sfumato.recipes.recipe import Step
-from sfumato.study._probe import SCAN_POINTS, Probe, Seen
-from sfumato.study.evaluate import Case, spreads_of
-from sfumato.study.spread import Spread
+from sfumato.study._probe import SCAN_POINTS, Probe, ProbeResult
+from sfumato.study.evaluate import EvaluationCase, spreads_of
+from sfumato.study.replicate_mean import ReplicateMean
 
 #: How finely the drive is set, as a share of the range worth searching.
 _FINENESS = 1e-3
@@ -28,7 +28,7 @@ _STRENGTHENINGS = 8
 
 
 @dataclass(frozen=True)
-class Tried:
+class SettingTrial:
     """One setting that was looked at: in how many runs, what the measures gave there, and why it fails.
 
     Runs end at the first that misses a requirement, so a setting that fails may have been run once only.
@@ -37,12 +37,12 @@ class Tried:
     value: float | None
     met: bool
     runs: int
-    scores: Mapping[str, Spread]
+    scores: Mapping[str, ReplicateMean]
     reason: str
 
 
 @dataclass(frozen=True)
-class Weakest:
+class WeakestSetting:
     """Where the search ended: the step at its weakest setting that meets all requirements, or nearest to it.
 
     ``scores`` are by measure (``str(measure)``; with the scenario before it where there are several) and
@@ -53,22 +53,22 @@ class Weakest:
     parameter: str | None
     value: float | None
     met: bool
-    scores: Mapping[str, Spread]
+    scores: Mapping[str, ReplicateMean]
     reason: str
-    tried: tuple[Tried, ...] = field(default=(), repr=False)
+    tried: tuple[SettingTrial, ...] = field(default=(), repr=False)
     mild: float | None = None  # the end of the drive's range from which it was looked for
 
 
 def weakest(
     step: Step,
-    case: Case,
+    case: EvaluationCase,
     requirements: Sequence[Requirement | Demand],
     run: Run,
     *,
     repeats: int = 3,
     near: tuple[float, float] | None = None,
-    hurry: Callable[[], bool] = never,
-) -> Weakest:
+    hurry: Callable[[], bool] = never_stop,
+) -> WeakestSetting:
     """Find the setting of the step's drive that changes the data least and meets all requirements.
 
     The end of the drive's range that misses the requirements more is the milder one (of a demand on utility
@@ -88,31 +88,31 @@ def weakest(
         raise ParameterError(
             f"a search must have a requirement and a run, got: {len(requirements)} and {repeats}"
         )
-    search = _Search(step, case, requirements, run, repeats=repeats)
+    search = _WeakestSettingSearch(step, case, requirements, run, repeats=repeats)
     search.hurry = hurry
     if search.drive is None:
-        return search.ended(None if not search.meets(None) else search.seen[None])
+        return search.conclude(None if not search.meets(None) else search.seen[None])
     if near is not None:
         found, mild = _from(search, *near), near[1]
     else:
         values = search.from_the_milder_end(search.grid())
         found = None if search.refused_at(values[0], values[-1]) else _scan(search, values)
         mild = values[0]
-    return replace(search.ended(None if found is None else search.seen[found]), mild=mild)
+    return replace(search.conclude(None if found is None else search.seen[found]), mild=mild)
 
 
-def _from(search: _Search, start: float, mild: float) -> float | None:
+def _from(search: _WeakestSettingSearch, start: float, mild: float) -> float | None:
     """The mildest setting that does, looked for from one that is likely to, towards the mild end or away."""
     assert search.drive is not None
     failing, fineness = None if start == mild else mild, 0.0 if search.drive.type is int else _COARSE
     for value in (start, *_stronger(search, start, mild)):
         if search.meets(value):
-            return _settled(search, failing, value, fineness)
+            return _bisect_setting(search, failing, value, fineness)
         failing = value
     return None
 
 
-def _stronger(search: _Search, start: float, mild: float) -> list[float]:
+def _stronger(search: _WeakestSettingSearch, start: float, mild: float) -> list[float]:
     """Settings ever further from the mild end; records alike also beyond what is usual (10, 14, 20 …)."""
     assert search.drive is not None
     if search.drive.symbol == "k" and start >= mild:
@@ -124,39 +124,39 @@ def _stronger(search: _Search, start: float, mild: float) -> list[float]:
     return [value for value in values if abs(value - mild) > abs(start - mild)]
 
 
-def milder_first(
+def settings_from_mildest(
     step: Step,
-    case: Case,
+    case: EvaluationCase,
     requirements: Sequence[Requirement | Demand],
     run: Run,
     *,
     count: int = SCAN_POINTS,
 ) -> list[float]:
     """Settings over the range of the step's drive, from the end that misses the requirements more."""
-    search = _Search(step, case, requirements, run, repeats=1)
+    search = _WeakestSettingSearch(step, case, requirements, run, repeats=1)
     return [] if search.drive is None else search.from_the_milder_end(search.grid(count))
 
 
-def _scan(search: _Search, values: Sequence[float]) -> float | None:
+def _scan(search: _WeakestSettingSearch, values: Sequence[float]) -> float | None:
     """The mildest setting that does, before or at the first of the grid that does; None if none is seen."""
     for place, value in enumerate(values):
         if search.hurry():
             return next((each for each in values if each in search.seen and search.lasts(each)), None)
         if search.meets(value):
-            found = _settled(search, values[place - 1] if place else None, value)
+            found = _bisect_setting(search, values[place - 1] if place else None, value)
             if found is not None:
                 return found
     island = _island(search, values)
-    return None if island is None else _settled(search, *island)
+    return None if island is None else _bisect_setting(search, *island)
 
 
-def _settled(
-    search: _Search, failing: float | None, meeting: float, fineness: float = _FINENESS
+def _bisect_setting(
+    search: _WeakestSettingSearch, failing: float | None, meeting: float, fineness: float = _FINENESS
 ) -> float | None:
     """Halve the gap between a setting that fails and one that does; then the mildest that lasts."""
     doing = [meeting]
     while failing is not None:
-        value = search.between(failing, doing[-1], fineness)
+        value = search.setting_between(failing, doing[-1], fineness)
         if value is None or search.hurry():
             break
         if search.meets(value):
@@ -166,7 +166,7 @@ def _settled(
     return next((value for value in reversed(doing) if search.lasts(value)), None)
 
 
-def _island(search: _Search, values: Sequence[float]) -> tuple[float, float] | None:
+def _island(search: _WeakestSettingSearch, values: Sequence[float]) -> tuple[float, float] | None:
     """Look more and more finely beside the nearest miss; a setting that fails and one beyond it that does."""
     line = list(values)
     for _ in range(0 if search.hurry() else _ISLAND_ROUNDS):
@@ -174,7 +174,7 @@ def _island(search: _Search, values: Sequence[float]) -> tuple[float, float] | N
         for left in (nearest, nearest - 1):  # the later gap first, so that places before stay as they are
             if not 0 <= left < len(line) - 1:
                 continue
-            value = search.between(line[left], line[left + 1], 0.0)
+            value = search.setting_between(line[left], line[left + 1], 0.0)
             if value is None or value in line:
                 continue
             line.insert(left + 1, value)
@@ -183,25 +183,31 @@ def _island(search: _Search, values: Sequence[float]) -> tuple[float, float] | N
     return None
 
 
-class _Search(Probe):
+class _WeakestSettingSearch(Probe):
     """Looks for the weakest setting at which every run meets every demand."""
 
     def __init__(
-        self, step: Step, case: Case, asked: Sequence[Requirement | Demand], run: Run, *, repeats: int
+        self,
+        step: Step,
+        case: EvaluationCase,
+        asked: Sequence[Requirement | Demand],
+        run: Run,
+        *,
+        repeats: int,
     ) -> None:
         demands = [each if isinstance(each, Demand) else Demand(each, case.scenario) for each in asked]
         super().__init__(step, case, demands, run, repeats=repeats, task="meeting the requirements")
-        self.demands = labelled(demands)
-        self.hurry: Callable[[], bool] = never
+        self.demands = label_demands(demands)
+        self.hurry: Callable[[], bool] = never_stop
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
         """The first run that misses a demand: no other makes up for it."""
-        return not self._run_met(scores)
+        return not self._run_meets(scores)
 
     def meets(self, value: float | None) -> bool:
         """Whether every run at a setting meets every demand."""
         seen = self.at(value)
-        return seen.refused is None and all(self._run_met(scores) for scores in seen.runs)
+        return seen.refused is None and all(self._run_meets(scores) for scores in seen.runs)
 
     def lasts(self, value: float) -> bool:
         """Whether fresh runs at a setting meet every demand too: that it was found is not luck."""
@@ -209,7 +215,7 @@ class _Search(Probe):
             self.go_on(self.at(value), self.run.at("confirming"), max(self.repeats, _CONFIRMING_RUNS))
         return self.meets(value)
 
-    def _run_met(self, scores: Mapping[str, Score]) -> bool:
+    def _run_meets(self, scores: Mapping[str, Score]) -> bool:
         return all(demand.requirement.met_by(scores[label]) for label, demand in self.demands)
 
     def refused_at(self, *values: float) -> bool:
@@ -266,31 +272,33 @@ class _Search(Probe):
             total += max(self.miss(value, label, demand), 0.0) / scale
         return total
 
-    def ended(self, found: Seen | None) -> Weakest:
+    def conclude(self, found: ProbeResult | None) -> WeakestSetting:
         """Say where the search ended: at what was found, or at the nearest miss with the reason."""
         seen = found or self.seen[min(self.seen, key=self.shortfall)]
-        return Weakest(
+        return WeakestSetting(
             step=seen.step,
             parameter=self.drive.name if self.drive else None,
             value=seen.value,
             met=found is not None,
             scores=spreads_of(seen.runs),
             reason=self._why(seen) if found else self._why_not(seen),
-            tried=tuple(self._told(self.seen[value]) for value in sorted(self.seen, key=lambda v: v or 0.0)),
+            tried=tuple(
+                self._setting_trial(self.seen[value]) for value in sorted(self.seen, key=lambda v: v or 0.0)
+            ),
         )
 
-    def _told(self, seen: Seen) -> Tried:
+    def _setting_trial(self, seen: ProbeResult) -> SettingTrial:
         missed = [
             demand.requirement.verdict(seen.runs[-1][label])
             for label, demand in self.demands
             if seen.runs and not demand.requirement.met_by(seen.runs[-1][label])
         ]
         reason = seen.refused.message if seen.refused else "; ".join(missed)
-        return Tried(seen.value, self.meets(seen.value), len(seen.runs), spreads_of(seen.runs), reason)
+        return SettingTrial(seen.value, self.meets(seen.value), len(seen.runs), spreads_of(seen.runs), reason)
 
     # ---------------------------------------------------------------------------------------- in words
 
-    def _why(self, found: Seen) -> str:
+    def _why(self, found: ProbeResult) -> str:
         runs = "the run" if len(found.runs) == 1 else f"all {len(found.runs)} runs"
         if self.drive is None:
             return f"as it is, it meets the requirements in {runs}"
@@ -299,7 +307,7 @@ class _Search(Probe):
             f"that meets the requirements, in {runs}"
         )
 
-    def _why_not(self, nearest: Seen) -> str:
+    def _why_not(self, nearest: ProbeResult) -> str:
         """What is missed: by each demand that is met nowhere, or by all of them together."""
         if nearest.refused is not None and all(seen.refused for seen in self.seen.values()):
             return nearest.refused.message
@@ -311,7 +319,7 @@ class _Search(Probe):
         if never:
             return "; ".join(never)
         missed = [
-            f"{_named(label, demand)} is {_figure(self.worst(nearest.value, label, demand), demand)}"
+            f"{_demand_label(label, demand)} is {_figure(self.worst(nearest.value, label, demand), demand)}"
             for label, demand in self.demands
             if self.miss(nearest.value, label, demand) > 0
         ]
@@ -324,18 +332,20 @@ class _Search(Probe):
         """The best that the worst run gives over all settings, or why there is no number."""
         value = min(self.seen, key=lambda each: self.miss(each, label, demand))
         if math.isinf(self.miss(value, label, demand)):
-            told = (scores[label] for seen in self.seen.values() for scores in seen.runs)
-            score = next(score for score in told if math.isnan(demand.requirement.worst(score)))
-            return f"{_named(label, demand)}: {score.status}" + (f", {score.reason}" if score.reason else "")
+            scores_seen = (scores[label] for seen in self.seen.values() for scores in seen.runs)
+            score = next(score for score in scores_seen if math.isnan(demand.requirement.worst(score)))
+            return f"{_demand_label(label, demand)}: {score.status}" + (
+                f", {score.reason}" if score.reason else ""
+            )
         word = "at most" if demand.requirement.sign.startswith(">") else "at least"
         best = _figure(self.worst(value, label, demand), demand)
-        return f"{_named(label, demand)}: {word} {best},{self._place(value)}"
+        return f"{_demand_label(label, demand)}: {word} {best},{self._place(value)}"
 
     def _place(self, value: float | None) -> str:
         return " as it is" if self.drive is None or value is None else f" at {self.drive.name} = {value:.4g}"
 
 
-def _named(label: str, demand: Demand) -> str:
+def _demand_label(label: str, demand: Demand) -> str:
     return label.removesuffix(str(demand.measure)) + str(demand)
 
 

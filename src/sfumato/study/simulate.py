@@ -26,10 +26,10 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.kernels.arrays import Ints
 from sfumato.risk._sampling import SampledMeasure
-from sfumato.study.evaluate import NUMBERS, Case, evaluate
+from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 
 #: A sample has at least so many people.
-_FEWEST = 2
+_MIN_PEOPLE = 2
 
 
 @dataclass
@@ -44,10 +44,10 @@ class Estimator:
 
     def add(self, score: Score, truth: float) -> None:
         """Keep what was said of one more sample."""
-        if score.status not in NUMBERS:
+        if score.status not in NUMERIC_STATUSES:
             self.reasons.append(score.reason)
             return
-        found = self.measure.estimated(score)
+        found = self.measure.estimate_of(score)
         self.truths.append(truth)
         self.estimates.append(found)
         if score.interval is not None and found == score.value:  # that of another number tells nothing
@@ -64,35 +64,35 @@ class Estimator:
         return _mean(self._errors)
 
     @property
-    def spread(self) -> float:
+    def error_deviation(self) -> float:
         """The standard deviation of the error."""
         return float(np.std(self._errors)) if self._errors else math.nan
 
     @property
     def error(self) -> float:
         """The root of the mean squared error: what counts in the end."""
-        return math.hypot(self.bias, self.spread)
+        return math.hypot(self.bias, self.error_deviation)
 
     @property
     def _errors(self) -> list[float]:
         return [found - so for found, so in zip(self.estimates, self.truths, strict=True)]
 
     @property
-    def _interval_held(self) -> float | None:
+    def _interval_coverage(self) -> float | None:
         return float(np.mean(self.held)) if self.held else None
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
         numbers = {
-            "truth": self.truth, "estimate": _mean(self.estimates), "bias": self.bias, "spread": self.spread,
-            "error": self.error,
+            "truth": self.truth, "estimate": _mean(self.estimates), "bias": self.bias,
+            "spread": self.error_deviation, "error": self.error,
         }  # fmt: skip
         return {
             "measure": _label(self.measure),
             "estimates": self.measure.estimates,
             "draws": len(self.estimates),
             **{name: value if math.isfinite(value) else None for name, value in numbers.items()},
-            "interval_held": self._interval_held,
+            "interval_held": self._interval_coverage,
             "not_estimable": len(self.reasons),
             "reason": self.reasons[-1] if self.reasons else "",
         }
@@ -123,20 +123,20 @@ class Simulation:
 
     def verdict(self) -> list[str]:
         """Which to trust here, a sentence for each number that is estimated."""
-        said = []
+        sentences = []
         for what in dict.fromkeys(each.measure.estimates for each in self.estimators):
             rivals = [each for each in self.estimators if each.measure.estimates == what and each.estimates]
             whole = [each for each in rivals if not each.reasons] or rivals
             if not whole:
-                said.append(f"{what}: none of the estimators gave a number")
+                sentences.append(f"{what}: none of the estimators gave a number")
                 continue
             best = min(whole, key=lambda each: each.error)
             side = "above" if best.bias > 0 else "below"
-            said.append(
+            sentences.append(
                 f"{what}: {best.truth:.4g} of them in truth; {_label(best.measure)} comes nearest, "
-                f"{abs(best.bias):.2g} {side} on average, ± {best.spread:.2g}"
+                f"{abs(best.bias):.2g} {side} on average, ± {best.error_deviation:.2g}"
             )
-        return said
+        return sentences
 
 
 def estimators() -> list[SampledMeasure]:
@@ -173,23 +173,23 @@ def simulate(
     seconds
         After so many no further sample is drawn.
     """
-    asked = _asked(measures, fraction)
-    population = _unweighted(population)
+    asked = _estimators_at_fraction(measures, fraction)
+    population = _drop_weights(population)
     persons = np.unique(persons_of(population), return_inverse=True)[1]
     people = int(persons.max(initial=-1)) + 1
     size = round(fraction * people)
-    if not 0 < fraction < 1 or size < _FEWEST or draws < 1:
+    if not 0 < fraction < 1 or size < _MIN_PEOPLE or draws < 1:
         raise ParameterError(
-            f"a simulation must draw at least {_FEWEST} of the people, and not all, at least once, "
+            f"a simulation must draw at least {_MIN_PEOPLE} of the people, and not all, at least once, "
             f"got: {fraction:g} of {people}, {draws} times"
         )
     found, watch = [Estimator(each) for each in asked], Stopwatch()
     done = 0
     for draw in range(draws):
-        told = partial(_tell, run, draw, draws)
+        tick = partial(_tell, run, draw, draws)
         chosen = np.zeros(people, dtype=np.bool_)
         chosen[run.rng("sample", draw).choice(people, size, replace=False)] = True
-        _score(population, np.flatnonzero(chosen[persons]), found, run, scenario or Scenario(), told=told)
+        _score(population, np.flatnonzero(chosen[persons]), found, run, scenario or Scenario(), tick=tick)
         done = draw + 1
         if watch.seconds > seconds:
             break
@@ -204,7 +204,7 @@ def _tell(run: Run, draw: int, draws: int, done: int, total: int) -> None:
     run.tell("Samples", draw, draws, f"{done} of {total} estimators")
 
 
-def _asked(measures: Sequence[Measure], fraction: float) -> list[SampledMeasure]:
+def _estimators_at_fraction(measures: Sequence[Measure], fraction: float) -> list[SampledMeasure]:
     """The estimators, told which share was drawn."""
     wrong = [each.name for each in measures if not (isinstance(each, SampledMeasure) and each.estimates)]
     if wrong:
@@ -216,7 +216,7 @@ def _asked(measures: Sequence[Measure], fraction: float) -> list[SampledMeasure]
     return [replace(each, fraction=fraction, population_size=None) for each in chosen]
 
 
-def _unweighted(population: Table) -> Table:
+def _drop_weights(population: Table) -> Table:
     """The table without sampling weights: everybody is in it once."""
     weights = population.schema.with_role(Role.WEIGHT)
     return population.select([name for name in population.names if name not in weights])
@@ -229,17 +229,17 @@ def _score(
     run: Run,
     scenario: Scenario,
     *,
-    told: Callable[[int, int], None],
+    tick: Callable[[int, int], None],
 ) -> None:
     """Ask every estimator of one sample, and tell of each."""
-    case = Case(population.take(rows), scenario)
+    case = EvaluationCase(population.take(rows), scenario)
     evidence = case.evidence(None)
     everyone: dict[tuple[tuple[str, ...], str], Classes] = {}
     for done, each in enumerate(found):
-        told(done, len(found))
+        tick(done, len(found))
         score = evaluate(None, case, [each.measure], run.silent()).scores[str(each.measure)]
         truth = math.nan
-        if score.status in NUMBERS:
+        if score.status in NUMERIC_STATUSES:
             truth = _truth(each.measure, evidence, population, rows, everyone)
         each.add(score, truth)
 
@@ -258,7 +258,7 @@ def _truth(
         everyone[place] = Classes.of(population, keys, missing=measure.missing)
     whole = everyone[place]
     people = whole.persons[whole.of_record[rows[sample.examples]]]
-    truth = measure.known(sample.persons.astype(np.float64), people.astype(np.float64))
+    truth = measure.true_value(sample.persons.astype(np.float64), people.astype(np.float64))
     assert truth is not None  # it estimates something
     return truth
 

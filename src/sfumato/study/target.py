@@ -14,7 +14,7 @@ from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Step
-from sfumato.study.evaluate import CANNOT, Case, evaluate, usable
+from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase, evaluate, usable
 from sfumato.study.level import Target, level_of
 
 #: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks
@@ -27,7 +27,7 @@ HELD, HELD_IF_MIXED, RANKED_BY, SEARCHED_BY = (
 )
 
 
-def held_by_default(case: Case) -> Measure:
+def held_by_default(case: EvaluationCase) -> Measure:
     """What is held when nobody says what: the usual measure, or one that sees all that the intruder knows."""
     evidence = case.evidence(Release.unchanged(case.table))
     usual = parse_measure(HELD)
@@ -35,14 +35,14 @@ def held_by_default(case: Case) -> Measure:
     return usual if sees_all else parse_measure(HELD_IF_MIXED)
 
 
-def as_measure(said: Measure | str) -> Measure:
+def as_measure(measure: Measure | str) -> Measure:
     """A measure, which may be given by its name."""
-    return parse_measure(said) if isinstance(said, str) else said
+    return parse_measure(measure) if isinstance(measure, str) else measure
 
 
 def demands_of(
     require: Sequence[Requirement | Demand | Measure | str],
-    case: Case,
+    case: EvaluationCase,
     run: Run,
     *,
     profile: Profile | None = None,
@@ -67,30 +67,32 @@ def demands_of(
     return tuple(found)
 
 
-def _demand(said: Requirement | Demand | Measure | str, case: Case, run: Run, like: Release | None) -> Demand:
-    if isinstance(said, Demand):
-        return said
-    if isinstance(said, str):
+def _demand(
+    asked: Requirement | Demand | Measure | str, case: EvaluationCase, run: Run, like: Release | None
+) -> Demand:
+    if isinstance(asked, Demand):
+        return asked
+    if isinstance(asked, str):
         # The comparison stands after the settings; within them there is none, or that of a setting.
-        compared = set(said.rpartition(")")[2]) & set("<>")
-        said = Requirement.parse(said) if compared else parse_measure(said)
-    if isinstance(said, Measure):
-        sign = "<=" if said.better == "low" else ">="
+        compared = set(asked.rpartition(")")[2]) & set("<>")
+        asked = Requirement.parse(asked) if compared else parse_measure(asked)
+    if isinstance(asked, Measure):
+        sign = "<=" if asked.better == "low" else ">="
         if like is None:
             raise ParameterError(
-                f"a requirement on {said.name} must have a number or a release to be as good as, "
+                f"a requirement on {asked.name} must have a number or a release to be as good as, "
                 "got: neither",
-                hint=f"write it like `{said} {sign} …`",
+                hint=f"write it like `{asked} {sign} …`",
             )
-        said = Requirement(said, sign, _level_in(like, said, case, run))
-    return Demand(said, case.scenario)
+        asked = Requirement(asked, sign, _level_in(like, asked, case, run))
+    return Demand(asked, case.scenario)
 
 
 def target_of(
     held: Measure,
     level: float | Release | None,
     steps: Sequence[Step],
-    case: Case,
+    case: EvaluationCase,
     run: Run,
     *,
     tolerance: float,
@@ -107,16 +109,16 @@ def target_of(
     return Target(held, level, tolerance)
 
 
-def _as_it_is(held: Measure, steps: Sequence[Step], case: Case, run: Run) -> float:
+def _as_it_is(held: Measure, steps: Sequence[Step], case: EvaluationCase, run: Run) -> float:
     for step in steps[:-1]:
         try:
             return level_of(step, case, held, run)
-        except CANNOT:
+        except EXPECTED_ERRORS:
             continue
     return level_of(steps[-1], case, held, run)
 
 
-def _level_in(release: Release, measure: Measure, case: Case, run: Run) -> float:
+def _level_in(release: Release, measure: Measure, case: EvaluationCase, run: Run) -> float:
     """The level of a measure that a release has: "as safe as this one"."""
     score = evaluate(release, case, [measure], run).scores[str(measure)]
     if score.status is Status.REFUSED and release.source_rows is None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -18,7 +18,7 @@ FEW_RECORDS = 16
 
 
 @dataclass(frozen=True)
-class ThreadEngine(Memory):
+class ThreadEngine(MemoryEngine):
     """Works on several items at once and hands the results over in order."""
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -28,7 +28,7 @@ class ThreadEngine(Memory):
 
 
 @dataclass(frozen=True)
-class PicklingEngine(Memory):
+class PicklingEngine(MemoryEngine):
     """Pickles all that goes to the work and comes back, as another process or machine would have it.
 
     None of the ``secrets`` may be in it: the seed, and what the work has no need of.
@@ -39,10 +39,10 @@ class PicklingEngine(Memory):
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         """Send work and item away, work on what arrives there, and fetch the result."""
         for item in items:
-            there, sent = self._carried((work, item))
-            yield self._carried(there(sent))
+            there, sent = self._pickle_and_back((work, item))
+            yield self._pickle_and_back(there(sent))
 
-    def _carried(self, what: A) -> A:
+    def _pickle_and_back(self, what: A) -> A:
         carried = pickle.dumps(what)
         assert not any(secret in carried for secret in self.secrets), "work that travels holds a secret"
         back: A = pickle.loads(carried)  # noqa: S301  — our own bytes

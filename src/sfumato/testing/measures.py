@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import ClassMeasure, Measure, Score, Status
-from sfumato.core.release import Release, reordered
+from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.scenario import CONTROL, Scenario
@@ -19,7 +19,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Floats
-from sfumato.testing.described import (
+from sfumato.testing.components import (
     check_choices_are_explained,
     check_describes_itself,
     check_examples_run,
@@ -30,7 +30,7 @@ from sfumato.testing.secrecy import assert_silent, noises
 from sfumato.testing.tables import hard_tables, table_of
 
 #: The share of a measure's scale by which the order of sums may move a score.
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 
 
 def _evidence(table: Table) -> Evidence:
@@ -89,7 +89,7 @@ def check_identity_is_extreme(cls: type[Measure]) -> None:
     if not cls.needs.release:
         return
     for kind in sorted(cls.kinds):
-        table = _told_by_keys(table_of(kind))
+        table = _with_determined_keys(table_of(kind))
         unchanged = Evidence(table, Release.unchanged(table), Scenario(columns=("a", "b")), _strangers(table))
         same = _score(cls(), unchanged)
         permuted = _score(cls(), _evidence(table))
@@ -99,7 +99,7 @@ def check_identity_is_extreme(cls: type[Measure]) -> None:
             assert not cls().is_better(_end(worse, cls, best=False), _end(better, cls, best=True))
 
 
-def _told_by_keys(table: Table) -> Table:
+def _with_determined_keys(table: Table) -> Table:
     """The same, what is learnt following from the keys: else a permutation may tell it better by chance."""
     learnt = table.frame["learnt"]
     places = np.empty(len(table), dtype=np.int64)
@@ -122,14 +122,14 @@ def _slack(cls: type[Measure], kind: Kind) -> float:
     """
     width = cls.bounds[1] - cls.bounds[0]
     if np.isfinite(width):
-        return _ROUNDING * width
+        return _FLOAT_TOLERANCE * width
     table, scenario = table_of(kind), Scenario(columns=("a", "b"))
     compared = [_evidence(table)]
     compared += [
         Evidence(table, Release.of(other), scenario=scenario) for other in (table, table_of(kind, seed=4))
     ]
     sizes = np.abs([_score(cls(), evidence).value for evidence in compared])
-    return _ROUNDING * float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
+    return _FLOAT_TOLERANCE * float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
 
 
 def check_record_order_is_irrelevant(cls: type[Measure]) -> None:
@@ -138,9 +138,12 @@ def check_record_order_is_irrelevant(cls: type[Measure]) -> None:
         evidence = _evidence(table_of(kind, missing=0.1))
         assert evidence.release is not None
         order = np.random.default_rng(8).permutation(len(evidence.release.table))
-        there = replace(evidence, release=reordered(evidence.release, order))
+        there = replace(evidence, release=reorder(evidence.release, order))
         np.testing.assert_allclose(
-            _score(cls(), there).value, _score(cls(), evidence).value, rtol=_ROUNDING, atol=_slack(cls, kind)
+            _score(cls(), there).value,
+            _score(cls(), evidence).value,
+            rtol=_FLOAT_TOLERANCE,
+            atol=_slack(cls, kind),
         )
 
 
@@ -153,7 +156,9 @@ def check_scores_repeat(cls: type[Measure]) -> None:
         turned = replace(there, original=evidence.original.select(reversed(evidence.original.names)))
         value = _score(cls(), evidence).value
         np.testing.assert_array_equal(_score(cls(), evidence).value, value)
-        np.testing.assert_allclose(_score(cls(), turned).value, value, rtol=_ROUNDING, atol=_slack(cls, kind))
+        np.testing.assert_allclose(
+            _score(cls(), turned).value, value, rtol=_FLOAT_TOLERANCE, atol=_slack(cls, kind)
+        )
 
 
 def check_refuses_with_a_reason(cls: type[Measure]) -> None:

@@ -16,10 +16,10 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
-from sfumato.engines.memory import Engine, Memory
+from sfumato.engines.memory import Engine, MemoryEngine
 from sfumato.errors import SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.testing.described import (
+from sfumato.testing.components import (
     check_choices_are_explained,
     check_describes_itself,
     check_examples_run,
@@ -28,7 +28,7 @@ from sfumato.testing.described import (
 )
 from sfumato.testing.engines import FEW_RECORDS, PicklingEngine, ThreadEngine, forms_of
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent, noises
-from sfumato.testing.tables import declared, hard_tables, table_of
+from sfumato.testing.tables import hard_tables, table_of, with_declared_domains
 
 #: Nobody reads on after so many characters.
 _LONG_SENTENCE = 250
@@ -42,10 +42,10 @@ def _run(seed: int = 5, *, method: Method, table: Table, engine: Engine | None =
     """A run in which every table that a method asks for is there: for want of another, the one at hand."""
     asked = [getattr(method, each.name) for each in method.parameters() if each.holds == "table"]
     resources = {str(name): table for name in asked if name is not None}
-    return Run(seed=seed, resources=resources, engine=engine or Memory())
+    return Run(seed=seed, resources=resources, engine=engine or MemoryEngine())
 
 
-def _protected(
+def _protect_columns(
     method: Method, table: Table, seed: int = 5, *, engine: Engine | None = None, **more: Any
 ) -> Release:
     run = _run(seed, method=method, table=table, engine=engine)
@@ -55,15 +55,15 @@ def _protected(
 def _table(cls: type[Method], kind: Kind, **more: Any) -> Table:
     """An ordinary table of a kind, with what a method of a guarantee must be told of its columns."""
     table = table_of(kind, **more)
-    return declared(table) if cls.randomness.epsilon_parameter else table
+    return with_declared_domains(table) if cls.randomness.epsilon_parameter else table
 
 
 def _hard(cls: type[Method], kind: Kind) -> Iterator[tuple[str, Table]]:
     for what, table in hard_tables(kind):
-        yield what, declared(table) if cls.randomness.epsilon_parameter else table
+        yield what, with_declared_domains(table) if cls.randomness.epsilon_parameter else table
 
 
-def _alike(first: Release, second: Release) -> bool:
+def _are_equal_releases(first: Release, second: Release) -> bool:
     """Whether two releases have the same tables, to the last bit and type."""
     tables = [
         {name: (table.digest, table.frame.schema) for name, table in release.tables.items()}
@@ -75,7 +75,7 @@ def _alike(first: Release, second: Release) -> bool:
 def _try(method: Method, table: Table) -> Release | None:
     """Protect, or refuse on purpose; anything else is a fault."""
     try:
-        return _protected(method, table)
+        return _protect_columns(method, table)
     except SfumatoError:
         return None
 
@@ -98,17 +98,17 @@ def check_same_seed_same_release(cls: type[Method]) -> None:
     """The same seed gives the same release, unless it must not; another gives another when chance is used."""
     for kind in sorted(cls.kinds):
         table = _table(cls, kind)
-        first, other = (_protected(cls(), table, seed) for seed in (5, 6))
+        first, other = (_protect_columns(cls(), table, seed) for seed in (5, 6))
         runs = 1 if cls.randomness.replay else _RUNS  # true chance may give the same once
-        alike = all(_alike(first, _protected(cls(), table, 5)) for _ in range(runs))
+        alike = all(_are_equal_releases(first, _protect_columns(cls(), table, 5)) for _ in range(runs))
         must = "repeat" if cls.randomness.replay else "never repeat"
         assert alike == cls.randomness.replay, f"{cls.name} must {must} what a seed gave"
         if not cls.randomness.replay:
             continue
         if not cls.randomness.stochastic:
-            assert _alike(first, other), f"{cls.name} must declare the chance it uses"
+            assert _are_equal_releases(first, other), f"{cls.name} must declare the chance it uses"
         elif not cls.gives.imputed or not first.table.frame.equals(table.frame):  # nothing to impute
-            assert not _alike(first, other), f"{cls.name} must use its chance"
+            assert not _are_equal_releases(first, other), f"{cls.name} must use its chance"
 
 
 def check_column_order_is_irrelevant(cls: type[Method]) -> None:
@@ -118,7 +118,7 @@ def check_column_order_is_irrelevant(cls: type[Method]) -> None:
         turned = table.select(reversed(table.names))
         run = _run(method=cls(), table=turned)
         other = Recipe((Step(cls(), ("b", "a")),)).apply(turned, run)
-        for name, straight in _protected(cls(), table).tables.items():
+        for name, straight in _protect_columns(cls(), table).tables.items():
             assert_frame_equal(straight.frame, other.tables[name].frame.select(straight.names))
 
 
@@ -178,7 +178,7 @@ def check_a_stratum_of_one(cls: type[Method]) -> None:
         table = _table(cls, kind)
         table = table.with_values("stratum", pl.Series("stratum", [1, *[0] * (len(table) - 1)]))
         try:
-            release = _protected(cls(), table, within=("stratum",))
+            release = _protect_columns(cls(), table, within=("stratum",))
         except SfumatoError:
             continue
         noted = any("alone in their stratum" in note for note in release.provenance[0].notes)
@@ -211,10 +211,10 @@ def check_engines_agree(cls: type[Method]) -> None:
     for kind in sorted(cls.kinds):
         usual = _table(cls, kind, missing=0.1)
         table = usual.with_values("other", pl.Series([SENTINEL_WORD] * len(usual)))
-        alone = _protected(cls(), table, _SEED, engine=Memory(FEW_RECORDS))
+        alone = _protect_columns(cls(), table, _SEED, engine=MemoryEngine(FEW_RECORDS))
         for engine in engines:
-            release = _protected(cls(), table, _SEED, engine=engine)
-            assert _alike(release, alone) == cls.randomness.replay, (
+            release = _protect_columns(cls(), table, _SEED, engine=engine)
+            assert _are_equal_releases(release, alone) == cls.randomness.replay, (
                 f"{type(engine).__name__} changes {cls.name}"
             )
             if cls.randomness.replay:
@@ -226,7 +226,7 @@ def check_strata_stay_apart(cls: type[Method]) -> None:
     kind = min(cls.kinds)
     table = _table(cls, kind)
     try:
-        release = _protected(cls(), table, within=("stratum",))
+        release = _protect_columns(cls(), table, within=("stratum",))
     except SfumatoError:
         return
     assert cls.gives.other_records or len(release.table) == len(table)
@@ -236,7 +236,7 @@ def check_strata_stay_apart(cls: type[Method]) -> None:
         )
     if not cls.randomness.stochastic and not cls.gives.other_records:
         rows = np.flatnonzero(table.frame["stratum"].to_numpy() == 0)
-        alone = _protected(cls(), table.take(rows)).table.frame
+        alone = _protect_columns(cls(), table.take(rows)).table.frame
         columns = ["a", "b"]
         assert_frame_equal(
             release.table.take(rows).frame.select(columns), alone.select(columns), check_dtypes=False
@@ -259,7 +259,7 @@ def check_people_keep_their_chance(cls: type[Method]) -> None:
             continue
         order = np.random.default_rng(3).permutation(len(table))
         straight = recipe.apply(table, run).table.take(order).frame
-        turned = recipe.apply(table.take(order), replace(run, engine=Memory(FEW_RECORDS)))
+        turned = recipe.apply(table.take(order), replace(run, engine=MemoryEngine(FEW_RECORDS)))
         assert_frame_equal(straight, turned.table.frame, rel_tol=1e-9)
 
 
@@ -274,7 +274,7 @@ def _refusal(recipe: Recipe, table: Table, run: Run) -> str:
 def check_says_no_cell(cls: type[Method]) -> None:
     """No cell value in a message, a log or a traceback."""
     for kind in sorted(cls.kinds):
-        for text in noises(lambda table: _protected(cls(), table), kind):
+        for text in noises(lambda table: _protect_columns(cls(), table), kind):
             assert_silent(text, cls.name)
 
 

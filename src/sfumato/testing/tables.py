@@ -70,7 +70,7 @@ def table_of(kind: Kind, records: int = 60, *, missing: float = 0.0, seed: int =
     return Table(frame, schema)
 
 
-def declared(table: Table) -> Table:
+def with_declared_domains(table: Table) -> Table:
     """The same table, with bounds or categories declared of each key, as private methods need it."""
     columns = []
     for name in table.schema.with_role(Role.KEY):

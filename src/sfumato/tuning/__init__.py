@@ -23,19 +23,19 @@ from sfumato.errors import ParameterError
 from sfumato.io.formats import written_suffix
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
-from sfumato.recipes.plan import Plan, identifiers_left
+from sfumato.recipes.plan import Plan, remaining_identifiers
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.cost import SETTINGS, Before, Work, sampled, works_of
-from sfumato.study.evaluate import After, Case, evaluate
-from sfumato.tuning.candidate import Judge
+from sfumato.study.cost import SETTINGS, Before, PlannedWork, sample_tables, works_of
+from sfumato.study.evaluate import After, EvaluationCase, evaluate
+from sfumato.tuning.candidate import RecipeJudge
 from sfumato.tuning.companions import Companions, without_links
-from sfumato.tuning.derive_space import Scope, derive, untreated
+from sfumato.tuning.derive_space import Scope, derive, unprotected_keys_note
 from sfumato.tuning.ledger import Ledger, fingerprint
 from sfumato.tuning.search_space import SearchSpace
-from sfumato.tuning.tuned import Tuned, conclude
+from sfumato.tuning.time_budget import TimeBudget, WorkClock
+from sfumato.tuning.trial_runner import SearchBudget
 from sfumato.tuning.tuner import Tuner
-from sfumato.tuning.watch import Watch, WorkClock
-from sfumato.tuning.workbench import Budget
+from sfumato.tuning.tuning_result import TuningResult, conclude
 from sfumato.version import __version__
 
 #: Records that tell whether a demand looks at the sensitive columns.
@@ -45,13 +45,13 @@ _REQUIRE = "require something, such as `dbrl <= 0.05`, or name a release profile
 
 
 def tune(
-    case: Case,
+    case: EvaluationCase,
     demands: Sequence[Demand],
     utilities: Sequence[Measure],
     run: Run,
     *,
     scope: Scope | None = None,
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
     ledger: Path | None = None,
     plan: Plan | None = None,
     notes: Sequence[str] = (),
@@ -59,7 +59,7 @@ def tune(
     known: Sequence[Recipe] = (),
     finish: Callable[[Output], After] | None = None,
     clock: Callable[[], float] | None = None,
-) -> Tuned:
+) -> TuningResult:
     """Search recipes, confirm the best in fresh runs, and recommend one.
 
     Parameters
@@ -97,9 +97,9 @@ def tune(
             f"{judging} and {len(utilities)}",
             hint=why_unjudged(() if judging else asked, _REQUIRE),
         )
-    judge, budget = Judge(tuple(demands), tuple(utilities)), budget or Budget()
+    judge, budget = RecipeJudge(tuple(demands), tuple(utilities)), budget or SearchBudget()
     seconds = math.inf if budget.minutes is None else 60 * budget.minutes
-    watch = Watch(seconds, clock) if clock else Watch(seconds, work=WorkClock())
+    watch = TimeBudget(seconds, clock) if clock else TimeBudget(seconds, work=WorkClock())
     whole = case.table
     plan, left = without_links(case, demands, plan or Plan())
     case, notes = replace(case, after=(finish or dropping)(plan.output)), (*notes, *left)
@@ -119,9 +119,9 @@ def tune(
     with Ledger(ledger, mark) as kept:
         here = replace(run, randomness=run.randomness.of_data(whole.digest))  # nothing of it leaves
         found = Tuner(case, judge, space, here, budget, kept, watch).search(known)
-    bare = untreated(space, table.schema)
-    said = (*notes, bare) if bare else tuple(notes)
-    return conclude(found, judge, space, lambda recipe: planned(plan, recipe, demands, whole), said)
+    bare = unprotected_keys_note(space, table.schema)
+    every_note = (*notes, bare) if bare else tuple(notes)
+    return conclude(found, judge, space, lambda recipe: planned(plan, recipe, demands, whole), every_note)
 
 
 def dropping(output: Output) -> After:
@@ -137,7 +137,9 @@ def dropping(output: Output) -> After:
     return after
 
 
-def _works(space: SearchSpace, judge: Judge, budget: Budget, resources: Mapping[str, Any]) -> list[Work]:
+def _works(
+    space: SearchSpace, judge: RecipeJudge, budget: SearchBudget, resources: Mapping[str, Any]
+) -> list[PlannedWork]:
     """About what a search does: each method alone over its settings, then as many recipes as may be tried."""
     singles = space.singles()
     measures = [*(demand.measure for demand in judge.demands), *judge.quick().utilities]
@@ -168,11 +170,13 @@ def planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table)
 def _output(base: Plan, table: Table) -> Output:
     """What the plan writes: never an identifier, unless it is given another name."""
     output, suffix = base.output, written_suffix(base.data.path if base.data else "")
-    drop = (*output.drop, *identifiers_left(table.schema, output.drop))
+    drop = (*output.drop, *remaining_identifiers(table.schema, output.drop))
     return replace(output, path=output.path or f"release{suffix}", drop=drop)
 
 
-def _identity(case: Case, judge: Judge, space: SearchSpace, resources: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(
+    case: EvaluationCase, judge: RecipeJudge, space: SearchSpace, resources: Mapping[str, Any]
+) -> dict[str, Any]:
     """What makes a search this search: results of another one mean nothing here."""
     return {
         "sfumato": __version__,
@@ -196,7 +200,7 @@ def _contents(resource: Any) -> str:
     return type(resource).__name__
 
 
-def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
+def looks_at_sensitive(case: EvaluationCase, demands: Sequence[Demand], run: Run) -> bool:
     """Whether any demand changes with the sensitive columns, so that protecting them may help to meet it.
 
     Found by trying: with the keys as they are and with all keys alike (where each record is a class of its
@@ -207,13 +211,17 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
         return False
     if any(demand.measure.needs.control for demand in demands):  # what it says takes a rehearsal
         return True
-    case = replace(case, table=sampled(case.table, None, _RECORDS_LOOKED_AT)[0])
+    case = replace(case, table=sample_tables(case.table, None, _RECORDS_LOOKED_AT)[0])
     table = case.table
     keys = table.schema.with_role(Role.KEY)
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)
-    for start in (table, _rearranged(table, keys, alike)):
-        tried = [start, _rearranged(start, sensitive, shuffled), _rearranged(start, sensitive, alike)]
+    for start in (table, _permute_columns(table, keys, alike)):
+        tried = [
+            start,
+            _permute_columns(start, sensitive, shuffled),
+            _permute_columns(start, sensitive, alike),
+        ]
         seen = set()
         for each in tried:
             release = Release.record_by_record(each)
@@ -224,7 +232,7 @@ def looks_at_sensitive(case: Case, demands: Sequence[Demand], run: Run) -> bool:
     return False
 
 
-def _rearranged(table: Table, names: Sequence[str], rows: Any) -> Table:
+def _permute_columns(table: Table, names: Sequence[str], rows: Any) -> Table:
     """The table with other records' values in some columns."""
     places = pl.Series(rows, dtype=pl.UInt32)
     for name in names:

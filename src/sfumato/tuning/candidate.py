@@ -12,11 +12,11 @@ import numpy as np
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.run import Run
 from sfumato.errors import Cancelled, SfumatoError
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand, label_demands
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import NUMBERS, Case, evaluate, repeated, spread_of
-from sfumato.study.frontier import beaten
-from sfumato.study.spread import Spread
+from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate, evaluate_replicates, spread_of
+from sfumato.study.frontier import is_dominated_at
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.tuning.search_space import Point
 
 #: The shortfall of a demand whose measure gives no certain number: twice as bad as unprotected data.
@@ -30,7 +30,7 @@ FAILURES: Final = (SfumatoError, ArithmeticError, np.linalg.LinAlgError)
 
 
 @dataclass(frozen=True)
-class Reading:
+class RunScores:
     """The scores of one run: one for each demand, one for each measure of utility (none: not measured)."""
 
     demands: tuple[Score, ...]
@@ -41,36 +41,38 @@ class Reading:
         return [[_plain(score) for score in scores] for scores in (self.demands, self.utilities)]
 
     @classmethod
-    def from_list(cls, said: Sequence[Sequence[Sequence[Any]]]) -> Self:
+    def from_list(cls, payload: Sequence[Sequence[Sequence[Any]]]) -> Self:
         """Read what the ledger says."""
-        demands, utilities = (tuple(_score(each) for each in scores) for scores in said)
+        demands, utilities = (tuple(_score(each) for each in scores) for scores in payload)
         return cls(demands, utilities)
 
 
 def _plain(score: Score) -> list[Any]:
     value = float(score.value)
     known = score.interval_is_proved or score.confidence is not None
-    said = [value if math.isfinite(value) else str(value), score.status.value, score.reason]
+    payload = [value if math.isfinite(value) else str(value), score.status.value, score.reason]
     sure = None if score.interval_is_proved else score.confidence
-    return [*said, score.interval if known else None, score.bound, sure]
+    return [*payload, score.interval if known else None, score.bound, sure]
 
 
-def _score(said: Sequence[Any]) -> Score:
-    value, status, reason, known, bound, confidence = (*said, None, None, None)[:6]  # some ledgers say less
+def _score(payload: Sequence[Any]) -> Score:
+    value, status, reason, known, bound, confidence = (*payload, None, None, None)[
+        :6
+    ]  # some ledgers say less
     interval = None if known is None else (float(known[0]), float(known[1]))
     proved = interval is not None and confidence is None
     return Score(float(value), Status(status), interval, proved, bound, reason=reason, confidence=confidence)
 
 
 @dataclass(frozen=True)
-class Result:
+class RecipeResult:
     """What came of following a recipe several times; ``refused`` says why it could not be followed."""
 
-    runs: tuple[Reading, ...] = ()
+    runs: tuple[RunScores, ...] = ()
     refused: str = ""
 
     @property
-    def with_utilities(self) -> tuple[Reading, ...]:
+    def with_utilities(self) -> tuple[RunScores, ...]:
         """The runs whose utilities were measured."""
         return tuple(run for run in self.runs if run.utilities)
 
@@ -79,43 +81,45 @@ class Result:
         return {"runs": [run.to_list() for run in self.runs], "refused": self.refused}
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_dict(cls, payload: Mapping[str, Any]) -> Self:
         """Read what the ledger says."""
-        return cls(tuple(Reading.from_list(run) for run in said["runs"]), said["refused"])
+        return cls(tuple(RunScores.from_list(run) for run in payload["runs"]), payload["refused"])
 
 
 @dataclass(frozen=True)
-class Judge:
+class RecipeJudge:
     """Judges recipes: by demands that must be met, and by measures of utility to lose least by."""
 
     demands: tuple[Demand, ...]
     utilities: tuple[Measure, ...]
 
     def __post_init__(self) -> None:
-        labelled(self.demands)  # raises before any work if they cannot be told apart
+        label_demands(self.demands)  # raises before any work if they cannot be told apart
 
-    def evaluate(self, recipe: Recipe, case: Case, run: Run, *, replicates: int | Sequence[int]) -> Result:
+    def evaluate(
+        self, recipe: Recipe, case: EvaluationCase, run: Run, *, replicates: int | Sequence[int]
+    ) -> RecipeResult:
         """Follow a recipe with the chance of each replicate, and score what comes of it."""
         runs = []
         turns = range(replicates) if isinstance(replicates, int) else replicates
         try:
-            for found in repeated(recipe, case, self.demands, run, turns):
+            for found in evaluate_replicates(recipe, case, self.demands, run, turns):
                 lost = evaluate(found.release, case, self.utilities, run.silent()).scores
-                demands = tuple(_bare(found.scores[label]) for label, _ in labelled(self.demands))
-                runs.append(Reading(demands, tuple(_bare(lost[str(each)]) for each in self.utilities)))
+                demands = tuple(_bare(found.scores[label]) for label, _ in label_demands(self.demands))
+                runs.append(RunScores(demands, tuple(_bare(lost[str(each)]) for each in self.utilities)))
                 del found, lost  # before the next release is made
         except FAILURES as error:
-            return Result(refused=why_failed(error))
-        return Result(tuple(runs))
+            return RecipeResult(refused=why_failed(error))
+        return RecipeResult(tuple(runs))
 
-    def quick(self) -> Judge:
+    def quick(self) -> RecipeJudge:
         """The judge of a search: the same demands, and utilities of the same order that cost little."""
         return replace(self, utilities=tuple(each.quick() for each in self.utilities))
 
-    def losses(self, result: Result) -> tuple[float, ...] | None:
+    def losses(self, result: RecipeResult) -> tuple[float, ...] | None:
         """The mean loss by each measure of utility, smaller being better; None if one has no number."""
         runs = result.with_utilities
-        if not runs or any(each.status not in NUMBERS for run in runs for each in run.utilities):
+        if not runs or any(each.status not in NUMERIC_STATUSES for run in runs for each in run.utilities):
             return None
         means = tuple(
             float(np.mean([loss_of(measure, run.utilities[place].value) for run in runs]))
@@ -123,7 +127,9 @@ class Judge:
         )
         return means if all(map(math.isfinite, means)) else None
 
-    def spreads(self, result: Result) -> tuple[tuple[Spread, ...], tuple[Spread | None, ...]]:
+    def spreads(
+        self, result: RecipeResult
+    ) -> tuple[tuple[ReplicateMean, ...], tuple[ReplicateMean | None, ...]]:
         """Each utility, and each demand whose measure gave numbers, over the runs."""
         utilities = [
             spread_of([run.utilities[place] for run in result.with_utilities])
@@ -134,7 +140,7 @@ class Judge:
         ]
         return tuple(each for each in utilities if each is not None), tuple(demands)
 
-    def missed(self, result: Result) -> list[str]:
+    def missed_demands(self, result: RecipeResult) -> list[str]:
         """What is not met in some run, in words, with the worst run of each demand."""
         if result.refused:
             return [result.refused]
@@ -143,23 +149,23 @@ class Judge:
             scores = [run.demands[place] for run in result.runs]
             failing = [score for score in scores if not demand.requirement.met_by(score)]
             if failing:
-                worst = max(failing, key=lambda score: _beyond(demand, score))
-                said = demand.requirement.verdict(worst).removeprefix("not met: ")
+                worst = max(failing, key=lambda score: _excess_over_level(demand, score))
+                verdict = demand.requirement.verdict(worst).removeprefix("not met: ")
                 times = f" in {len(failing)} of {len(scores)} runs" if len(failing) < len(scores) else ""
-                found.append(said + times)
+                found.append(verdict + times)
         return found
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class ConfirmedCandidate:
     """A candidate that met everything in fresh runs, and what these runs say of it."""
 
     recipe: Recipe
-    utilities: tuple[Spread, ...]
-    demands: tuple[Spread | None, ...]
-    result: Result = field(repr=False)
+    utilities: tuple[ReplicateMean, ...]
+    demands: tuple[ReplicateMean | None, ...]
+    result: RecipeResult = field(repr=False)
 
-    def to_dict(self, judge: Judge) -> dict[str, Any]:
+    def to_dict(self, judge: RecipeJudge) -> dict[str, Any]:
         """As a dictionary for JSON."""
         utilities = zip(judge.utilities, self.utilities, strict=True)
         return {
@@ -171,11 +177,11 @@ class Confirmed:
         }
 
 
-def required_scores(judge: Judge, word: str, told: Sequence[Any]) -> list[dict[str, Any]]:
+def required_scores(judge: RecipeJudge, word: str, payload: Sequence[Any]) -> list[dict[str, Any]]:
     """Each demand, and under a word what is told of it."""
     return [
         {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
-        for demand, each in zip(judge.demands, told, strict=True)
+        for demand, each in zip(judge.demands, payload, strict=True)
     ]
 
 
@@ -200,7 +206,7 @@ def loss_of(measure: Measure, value: float) -> float:
     return high - value if math.isfinite(high) else -value
 
 
-def _beyond(demand: Demand, score: Score) -> float:
+def _excess_over_level(demand: Demand, score: Score) -> float:
     """By how much a score lies on the wrong side of the level; infinitely if it has no certain value."""
     worst = demand.requirement.worst(score)
     if math.isnan(worst):
@@ -212,7 +218,7 @@ def _beyond(demand: Demand, score: Score) -> float:
 class Shortfall:
     """How far scores miss the demands: 1 as far as unprotected data, 0 just met, below 0 room to spare."""
 
-    def __init__(self, demands: Sequence[Demand], unprotected: Result) -> None:
+    def __init__(self, demands: Sequence[Demand], unprotected: RecipeResult) -> None:
         self.demands = tuple(demands)
         self.scales = [
             self._scale(demand, unprotected.runs[0].demands[place] if unprotected.runs else None)
@@ -221,12 +227,12 @@ class Shortfall:
 
     @staticmethod
     def _scale(demand: Demand, score: Score | None) -> float:
-        gap = _beyond(demand, score) if score is not None else math.inf
+        gap = _excess_over_level(demand, score) if score is not None else math.inf
         if 0 < gap < math.inf:
             return gap
         return abs(demand.requirement.level) or 1.0
 
-    def __call__(self, result: Result) -> tuple[float, ...]:
+    def __call__(self, result: RecipeResult) -> tuple[float, ...]:
         """The shortfall of each demand in its worst run; above 0 exactly where it is not met."""
         if not result.runs:
             return (UNKNOWN,) * len(self.demands)
@@ -237,7 +243,7 @@ class Shortfall:
 
     @staticmethod
     def _one(demand: Demand, score: Score, scale: float) -> float:
-        short = min(max(_beyond(demand, score) / scale, -_ROOM), UNKNOWN)
+        short = min(max(_excess_over_level(demand, score) / scale, -_ROOM), UNKNOWN)
         if demand.requirement.met_by(score):
             return min(short, 0.0)
         return max(short, 1e-9)  # a strict comparison is missed at the level itself
@@ -252,7 +258,7 @@ class Candidate:
 
     recipe: Recipe
     origin: str
-    result: Result
+    result: RecipeResult
     losses: tuple[float, ...] | None
     shortfalls: tuple[float, ...]
     pruned: bool = False
@@ -267,7 +273,7 @@ class Candidate:
         return max(self.shortfalls, default=0.0) <= 0
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         """Whether the full data told what it loses and what it misses."""
         return not self.pruned and self.losses is not None and bool(self.result.runs)
 
@@ -297,7 +303,7 @@ def in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def on_front(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The judged candidates that no other beats: less loss by some utility, or less risk, without losing."""
-    judged = list({each.recipe.digest: each for each in candidates if each.judged}.values())
+    judged = list({each.recipe.digest: each for each in candidates if each.is_judged}.values())
     costs = np.array([(*(each.losses or ()), each.shortfall) for each in judged], dtype=np.float64)
-    kept = [each for place, each in enumerate(judged) if not beaten(costs, place)]
-    return sorted(kept, key=lambda each: (each.losses or (), each.shortfall, each.recipe.digest))
+    front = [each for place, each in enumerate(judged) if not is_dominated_at(costs, place)]
+    return sorted(front, key=lambda each: (each.losses or (), each.shortfall, each.recipe.digest))

@@ -10,14 +10,14 @@ import numpy as np
 from sfumato.core.intruder_view import joining
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.relations.key_inference import tellers_of
 from sfumato.data.relations.regrouping import regroupings, released_units
-from sfumato.data.relations.telling import tellers_of
 from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import After, Case
+from sfumato.study.evaluate import After, EvaluationCase
 
 #: How many records share each amount that would join them, tried from the mildest on.
 _SHARED_BY = (10, 50, 250)
@@ -37,13 +37,13 @@ class Companions:
         schema, known = left.schema, set[str]()
         for demand in demands:
             named = [name for name in whole.schema.resolve(demand.scenario.columns) if name in schema]
-            known |= {*(named or schema.known())}
+            known |= {*(named or schema.known_columns())}
         beside = left.select([name for name in left.names if name not in known])
         found = set(tellers_of(left, sorted(known))) | set(_joiners(whole, beside))
-        kept = [name for name in left.names if name in found and schema[name].role is not Role.WEIGHT]
-        sensitive = [name for name in kept if schema[name].role is Role.SENSITIVE]
+        columns = [name for name in left.names if name in found and schema[name].role is not Role.WEIGHT]
+        sensitive = [name for name in columns if schema[name].role is Role.SENSITIVE]
         amounts = [name for name in sensitive if schema[name].kind in ORDERED]
-        return cls(tuple(name for name in kept if name not in sensitive), tuple(amounts))
+        return cls(tuple(name for name in columns if name not in sensitive), tuple(amounts))
 
     def also_joining_in(self, whole: Table, release: Release) -> Companions:
         """The same with the amounts that join records beside what a release still says of their keys."""
@@ -76,7 +76,7 @@ class Companions:
                 yield (Step(IndividualRanking(k=k), self.amounts),)
 
 
-def without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
+def without_links(case: EvaluationCase, demands: Sequence[Demand], plan: Plan) -> tuple[Plan, list[str]]:
     """The plan that also drops the persons' and households' numbers that no demand bears.
 
     Where a column joins records, a measure that looks at each alone is never certain, and nothing would do.
@@ -89,10 +89,10 @@ def without_links(case: Case, demands: Sequence[Demand], plan: Plan) -> tuple[Pl
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
     plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
-    said = [
+    notes = [
         f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
     ]
-    return plan, said
+    return plan, notes
 
 
 def followed_by(steps: tuple[Step, ...], after: After) -> After:

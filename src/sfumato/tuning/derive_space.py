@@ -14,7 +14,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, quoted
-from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
+from sfumato.tuning.search_space import Group, Option, ParameterAxis, SearchSpace
 
 #: From here on a method that looks at all pairs of records is too slow to be tried again and again.
 MOST_RECORDS_FOR_PAIRS: Final = 50_000
@@ -23,7 +23,7 @@ MOST_RECORDS_FOR_PAIRS: Final = 50_000
 MANY_FOR_PAIRS: Final = 10_000
 
 #: The two words for a parameter that takes requirements: its default, or what the release must meet.
-_AS_IT_IS, _AS_REQUIRED = "as it is", "as required"
+_UNPROTECTED, _AS_REQUIRED = "as it is", "as required"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def derive(
     left_out: dict[str, str] = {}
     able: dict[str, type[Method]] = {}
     for name, cls in classes.items():
-        reason = _unfit(cls, table, set(resources), named=bool(scope.methods))
+        reason = _why_unsuitable(cls, table, set(resources), named=bool(scope.methods))
         if reason:
             left_out[name] = reason
         else:
@@ -88,7 +88,7 @@ def derive(
     return SearchSpace(tuple(groups), dict(sorted(left_out.items())))
 
 
-def _unfit(cls: type[Method], table: Table, resources: set[str], *, named: bool) -> str:
+def _why_unsuitable(cls: type[Method], table: Table, resources: set[str], *, named: bool) -> str:
     """Why a method cannot be searched at all; empty if it can."""
     if not cls.randomness.replay:
         return "its chance cannot be repeated, and a parameter tuned on the data would void its guarantee"
@@ -107,8 +107,8 @@ def _sets(
     if scope.groups:
         if scope.columns:
             raise ParameterError("only one of `columns` and `groups` can be given, got: both")
-        return {name: _resolved(schema, words, name) for name, words in scope.groups.items()}
-    keys = schema.known() if schema.with_role(Role.KEY) else ()  # what nobody decided on is known too
+        return {name: _resolve_group(schema, words, name) for name, words in scope.groups.items()}
+    keys = schema.known_columns() if schema.with_role(Role.KEY) else ()  # what nobody decided on is known too
     if scope.columns:
         parts = {"columns": schema.resolve(scope.columns)}
     elif keys:
@@ -124,7 +124,7 @@ def _sets(
     return found
 
 
-def _resolved(schema: Schema, words: Sequence[str], name: str) -> tuple[str, ...]:
+def _resolve_group(schema: Schema, words: Sequence[str], name: str) -> tuple[str, ...]:
     columns = schema.resolve((words,) if isinstance(words, str) else words)
     if not columns:
         raise PlanError(f"the group `{name}` must name at least one column, got: none")
@@ -172,16 +172,16 @@ def _tier(cls: type[Method], records: int, *, enforces: bool, asked: Sequence[Re
     return tier + 3 * (drive is None) + 3 * slow
 
 
-def _axes(cls: type[Method], table: Table, requirements: Sequence[Requirement]) -> Iterable[Axis]:
+def _axes(cls: type[Method], table: Table, requirements: Sequence[Requirement]) -> Iterable[ParameterAxis]:
     for declared in cls.parameters():
         if declared.drive:
-            yield Axis.of_range(declared, *cls().drive_range(table))
+            yield ParameterAxis.of_range(declared, *cls().drive_range(table))
         elif declared.tune is not None:
-            yield Axis.of_range(declared, *declared.tune)
+            yield ParameterAxis.of_range(declared, *declared.tune)
         else:
             meanings = _meanings(cls, declared, table, requirements)
             if len(meanings) > 1:
-                yield Axis(declared.name, meanings=meanings)
+                yield ParameterAxis(declared.name, meanings=meanings)
 
 
 def _meanings(
@@ -192,7 +192,7 @@ def _meanings(
         # What classes of records alike tell can be enforced; a method that cannot says so when it is tried.
         enforced = [str(each) for each in requirements if isinstance(each.measure, ClassMeasure)]
         default = declared.clean(declared.default, owner=cls.name)
-        return {_AS_IT_IS: default, _AS_REQUIRED: Requirements(enforced)} if enforced else {}
+        return {_UNPROTECTED: default, _AS_REQUIRED: Requirements(enforced)} if enforced else {}
     if not declared.choices:
         return {}
     return {
@@ -200,9 +200,9 @@ def _meanings(
     }
 
 
-def untreated(space: SearchSpace, schema: Schema) -> str:
+def unprotected_keys_note(space: SearchSpace, schema: Schema) -> str:
     """Say which keys no group of the space holds; empty if all are held."""
     held = {column for group in space.groups for column in group.columns}
-    keys = schema.known() if schema.with_role(Role.KEY) else ()
+    keys = schema.known_columns() if schema.with_role(Role.KEY) else ()
     bare = [name for name in keys if name not in held]
     return f"no step of this search protects the keys {quoted(bare)}" if bare else ""

@@ -27,20 +27,20 @@ from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
-from sfumato.errors import UnreachableError, counted, quoted
+from sfumato.errors import UnreachableError, count_noun, quoted
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_steps
-from sfumato.study.cost import sampled
-from sfumato.study.evaluate import CANNOT, Case, evaluate
-from sfumato.tuning.ways import WHAT_HELPS
+from sfumato.study.cost import sample_tables
+from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase, evaluate
+from sfumato.tuning.fallbacks import WHAT_HELPS
 
 #: A column stands in the way if without it so many times as many classes of records alike can be told apart.
 TIMES = 4
 #: Records that tell what columns take: at most, at least, and all columns together.
 _MOST_RECORDS, _LEAST_RECORDS, _RECORDS_IN_ALL = 5_000, 1_000, 20_000
 #: Of more columns than this it is not looked for those that stand in the way only together.
-_FEW = 4
+_MAX_COLUMNS_TOGETHER = 4
 #: The choice of a measure's `distance` by which codes are the nearer, the lower they meet in a hierarchy.
 _HIERARCHY = "hierarchy"
 #: What is said before the obstacles of a search that found nothing.
@@ -50,7 +50,7 @@ _DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Remedy:
+class FeasibilityRemedy:
     """A way on, and about how many classes of records alike it would leave."""
 
     what: str
@@ -75,21 +75,21 @@ class Obstacle:
     nearest: str = ""
     is_final: bool = False
     classes: int | None = None
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[FeasibilityRemedy, ...] = ()
 
     @property
     def sentence(self) -> str:
         """What stands in the way of what."""
         held = zip(self.columns, self.values, strict=True)
-        named = " and ".join(f"`{name}` ({counted(count, 'value')})" for name, count in held)
+        named = " and ".join(f"`{name}` ({count_noun(count, 'value')})" for name, count in held)
         if self.best is None:
-            few = f"{self._told(self.classes)} records alike, of {self.records:,} looked at"
+            few = f"{self._size_text(self.classes)} records alike, of {self.records:,} looked at"
             return f"{self.requirement} leaves only {few}, because of {named}"
         why = f", because of {named}" if named else ""
         near = f". Nearest: {self.nearest}" if self.nearest else ""
         how = "" if self.is_final else ", however the keys are changed"
         return (
-            f"{self.requirement} cannot hold{how}: with all {counted(self.records, 'record')} alike it is "
+            f"{self.requirement} cannot hold{how}: with all {count_noun(self.records, 'record')} alike it is "
             f"{self.best:.{_DIGITS}g}{why}{near}"
         )
 
@@ -97,11 +97,11 @@ class Obstacle:
     def ways_on(self) -> list[str]:
         """What can be done about it, and what that would leave."""
         return [
-            f"{each.what}: {self._told(each.classes)}" if each.classes else each.what
+            f"{each.what}: {self._size_text(each.classes)}" if each.classes else each.what
             for each in self.remedies
         ]
 
-    def _told(self, classes: int | None) -> str:
+    def _size_text(self, classes: int | None) -> str:
         return f"classes of about {self.records // max(classes or 1, 1):,}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Obstacle:
         return asdict(self)
 
 
-def told(obstacles: Sequence[Obstacle]) -> str:
+def obstacles_text(obstacles: Sequence[Obstacle]) -> str:
     """The obstacles as one screen of text, each with the ways on."""
     lines = [line for each in obstacles for line in (each.sentence, *(f"  - {way}" for way in each.ways_on))]
     return "\n".join(lines)
@@ -147,26 +147,26 @@ def feasible_first(
             found = impossible or _costly(demands, case.table, run)
             if not found:
                 raise
-            tried = "\n".join(filter(None, (_LEAD, told(found), tried)))
+            tried = "\n".join(filter(None, (_LEAD, obstacles_text(found), tried)))
         raise UnreachableError(error.message, hint=tried) from None
 
 
-def _case(table: Table, run: Run, left_out: Sequence[str]) -> Case:
+def _case(table: Table, run: Run, left_out: Sequence[str]) -> EvaluationCase:
     kept = [name for name in table.names if name not in set(left_out)]
-    return Case(table.select(kept), resources=run.resources)
+    return EvaluationCase(table.select(kept), resources=run.resources)
 
 
 # What cannot hold -----------------------------------------------------------------------------------------
 
 
-def _impossible(demands: Sequence[Demand], case: Case, run: Run) -> tuple[Obstacle, ...]:
+def _impossible(demands: Sequence[Demand], case: EvaluationCase, run: Run) -> tuple[Obstacle, ...]:
     """The requirements that fail even where all records are alike: no change of the keys makes them hold.
 
     Said only of measures for which that is the best there is, and only where their number is certain.
     """
     found: dict[Any, Obstacle] = {}
     for demand in demands if len(case.table) else ():
-        seen = _Seen.of(demand, case) if _is_best_in_one_class(demand.requirement) else None
+        seen = _DemandView.of(demand, case) if _is_best_in_one_class(demand.requirement) else None
         if seen is None or (score := seen.missed_in_one_class(run)) is None:
             continue
         made = _obstacle(seen, score, run)
@@ -182,16 +182,16 @@ def _is_best_in_one_class(requirement: Requirement) -> bool:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What a demand looks at: the ``keys`` that make records alike, and ``counted`` columns beside them."""
+class _DemandView:
+    """What a demand looks at: the ``keys`` that make records alike, and the columns that are ``counted``."""
 
     demand: Demand
-    case: Case
+    case: EvaluationCase
     keys: tuple[str, ...]
     counted: tuple[str, ...]
 
     @classmethod
-    def of(cls, demand: Demand, case: Case) -> _Seen | None:
+    def of(cls, demand: Demand, case: EvaluationCase) -> _DemandView | None:
         """Find it out; None where the measure is none of classes, or does not apply."""
         measure, schema = demand.measure, case.table.schema
         if not isinstance(measure, ClassMeasure):
@@ -200,11 +200,11 @@ class _Seen:
         try:
             if measure.refuses(evidence) is not None:
                 return None
-        except CANNOT:
+        except EXPECTED_ERRORS:
             return None
         keys = measure.keys(evidence)
-        said = [getattr(measure, each.name) for each in measure.parameters()]
-        names = {name for words in said if isinstance(words, Columns) for name in schema.resolve(words)}
+        settings = [getattr(measure, each.name) for each in measure.parameters()]
+        names = {name for words in settings if isinstance(words, Columns) for name in schema.resolve(words)}
         names |= set(measure.sensitive_columns(evidence))
         return cls(demand, case, keys, tuple(name for name in schema.names if name in names - set(keys)))
 
@@ -213,10 +213,10 @@ class _Seen:
 
         By the records alone first, which costs little; then with the persons whose they are.
         """
-        alike = self._alike()
-        if self._missed(None, replace(self.case, table=alike), run) is None:
+        alike = self._with_equal_keys()
+        if self._score_if_missed(None, replace(self.case, table=alike), run) is None:
             return None
-        return self._missed(Release.record_by_record(alike), self.case, run)
+        return self._score_if_missed(Release.record_by_record(alike), self.case, run)
 
     def is_never_met(self, failing: Sequence[str], run: Run) -> bool:
         """Whether it is missed whatever else is done: of people alone, or by a column of even values too.
@@ -234,7 +234,7 @@ class _Seen:
 
     def _is_missed_by_even_values(self, name: str, run: Run) -> bool:
         """Whether a column misses it with its values equally frequent, be missing one of them or not."""
-        alike, cells = self._alike(), self.case.table.frame[name]
+        alike, cells = self._with_equal_keys(), self.case.table.frame[name]
         for there in (cells.filter(pl.Series(~alike.missing(name))), cells):
             values = there.unique(maintain_order=True)
             if not len(values):
@@ -243,7 +243,7 @@ class _Seen:
             even = alike.take(np.arange(len(places))).with_values(
                 name, values[pl.Series(places, dtype=pl.UInt32)]
             )
-            score = self._missed(None, replace(self.case, table=even), run)
+            score = self._score_if_missed(None, replace(self.case, table=even), run)
             if score is None or name not in self.failing(score):
                 return False
         return True
@@ -253,14 +253,14 @@ class _Seen:
         asked = self.demand.requirement
         return tuple(name for name, value in score.by_column.items() if asked.failing(np.array([value]))[0])
 
-    def _missed(self, release: Release | None, case: Case, run: Run) -> Score | None:
+    def _score_if_missed(self, release: Release | None, case: EvaluationCase, run: Run) -> Score | None:
         """The score, if it is certain that it misses the requirement by the plain look at the records."""
         asked = self.demand.requirement
         score = next(iter(evaluate(release, case, [self.demand], run.silent()).scores.values()))
         certain = math.isfinite(asked.worst(score)) and APPROACH not in score.details
         return score if certain and not asked.met_by(score) else None
 
-    def _alike(self) -> Table:
+    def _with_equal_keys(self) -> Table:
         """What it looks at of the table, with one value in every key."""
         table = self.case.table
         alike = table.select([name for name in table.names if name in {*self.keys, *self.counted}])
@@ -271,16 +271,16 @@ class _Seen:
         return alike
 
 
-def _obstacle(seen: _Seen, score: Score, run: Run) -> Obstacle:
+def _obstacle(seen: _DemandView, score: Score, run: Run) -> Obstacle:
     """Say what cannot hold, by which columns, and what can."""
     asked, failing, records = seen.demand.requirement, seen.failing(score), len(seen.case.table)
     columns, best = failing or seen.counted, asked.worst(score)
     near = replace(asked, sign=f"{asked.sign[0]}=", level=_weaker(best, asked))
-    nearest = near.short if near.can_be_missed else ""
-    remedies = [Remedy(_leaving_out(columns))] if columns else []
+    nearest = near.short if near.can_fail else ""
+    remedies = [FeasibilityRemedy(_leaving_out(columns))] if columns else []
     if nearest:
         own = "in a plan, or in a profile of your own (`sfumato profiles NAME --write FILE`)"
-        remedies.append(Remedy(f"ask for {nearest}, {own}"))
+        remedies.append(FeasibilityRemedy(f"ask for {nearest}, {own}"))
     values, is_final = _values(seen.case.table, columns), seen.is_never_met(failing, run)
     return Obstacle(asked.short, columns, values, records, best, nearest, is_final, remedies=tuple(remedies))
 
@@ -307,18 +307,24 @@ def _values(table: Table, columns: Sequence[str]) -> tuple[int, ...]:
 
 def _costly(demands: Sequence[Demand], table: Table, run: Run) -> tuple[Obstacle, ...]:
     """The sensitive column, or columns, without which many more classes can be told apart."""
-    case = Case(table, resources=run.resources)
-    seen = [each for demand in demands if (each := _Seen.of(demand, case)) is not None]
+    case = EvaluationCase(table, resources=run.resources)
+    seen = [each for demand in demands if (each := _DemandView.of(demand, case)) is not None]
     names = list(dict.fromkeys(name for each in seen for name in each.counted))
     most = max(_LEAST_RECORDS, min(_MOST_RECORDS, _RECORDS_IN_ALL // (len(names) + 2)))
-    view = _View(sampled(table, None, most)[0] if len(table) > most else table, tuple(demands), run)
+    view = _RecordsView(
+        sample_tables(table, None, most)[0] if len(table) > most else table, tuple(demands), run
+    )
     if not names or not view.classes or not (columns := _culprits(view, names)):
         return ()
     asked = list(dict.fromkeys(each.demand.requirement for each in seen if set(columns) & set(each.counted)))
-    first = max(asked, key=lambda each: view.unasked(each).classes or 0) if len(asked) > 1 else asked[0]
+    first = (
+        max(asked, key=lambda each: view.without_requirement(each).classes or 0)
+        if len(asked) > 1
+        else asked[0]
+    )
     bare = view.without(columns).classes or 0
     milder = _milder(view, columns[0], first, bare) if len(columns) == 1 else ()
-    remedies = [Remedy(_leaving_out(columns), bare), *milder]
+    remedies = [FeasibilityRemedy(_leaving_out(columns), bare), *milder]
     return (
         Obstacle(
             first.short, columns, _values(table, columns), len(view.table), classes=view.classes,
@@ -327,7 +333,7 @@ def _costly(demands: Sequence[Demand], table: Table, run: Run) -> tuple[Obstacle
     )  # fmt: skip
 
 
-def _culprits(view: _View, names: Sequence[str]) -> tuple[str, ...]:
+def _culprits(view: _RecordsView, names: Sequence[str]) -> tuple[str, ...]:
     """The column that takes most; where none takes enough alone, those that do together."""
     enough, most = TIMES * (view.classes or 0), view.without(names).classes or 0
     if most < enough:
@@ -340,14 +346,14 @@ def _culprits(view: _View, names: Sequence[str]) -> tuple[str, ...]:
         return view.without(columns).classes or 0
 
     single = max(((name,) for name in suspects), key=left, default=())
-    for columns in (single, suspects if len(suspects) <= _FEW else ()):
+    for columns in (single, suspects if len(suspects) <= _MAX_COLUMNS_TOGETHER else ()):
         if columns and left(columns) >= enough:
             return columns
     return ()
 
 
 @dataclass(frozen=True)
-class _View:
+class _RecordsView:
     """A part of the records, and what is asked of it."""
 
     table: Table
@@ -357,33 +363,35 @@ class _View:
     @cached_property
     def classes(self) -> int | None:
         """As many classes as the step that enforces what is asked tells apart; None if it cannot."""
-        case = Case(self.table, resources=self.run.resources)
+        case = EvaluationCase(self.table, resources=self.run.resources)
         asked = [
             each
             for each in self.demands
-            if not isinstance(each.measure, ClassMeasure) or _Seen.of(each, case)
+            if not isinstance(each.measure, ClassMeasure) or _DemandView.of(each, case)
         ]
         step = next(iter(safe_steps(self.table.schema, asked)), None)
         if step is None:
             return None
         try:
             made = Recipe((step,)).apply(self.table, self.run.silent()).classes
-        except CANNOT:
+        except EXPECTED_ERRORS:
             return None
         return None if made is None else len(np.unique(made))
 
-    def without(self, columns: Sequence[str]) -> _View:
+    def without(self, columns: Sequence[str]) -> _RecordsView:
         """The same without some columns."""
         return replace(
             self, table=self.table.select([name for name in self.table.names if name not in columns])
         )
 
-    def unasked(self, requirement: Requirement) -> _View:
+    def without_requirement(self, requirement: Requirement) -> _RecordsView:
         """The same without a requirement."""
         return replace(self, demands=tuple(each for each in self.demands if each.requirement != requirement))
 
 
-def _milder(view: _View, name: str, requirement: Requirement, bare: int) -> Iterator[Remedy]:
+def _milder(
+    view: _RecordsView, name: str, requirement: Requirement, bare: int
+) -> Iterator[FeasibilityRemedy]:
     """What a hierarchy of a column of many codes would bring: coarser codes, or distances along it."""
     column = view.table.schema[name]
     if column.kind is not Kind.NOMINAL or view.table.is_generalised(name):
@@ -393,11 +401,11 @@ def _milder(view: _View, name: str, requirement: Requirement, bare: int) -> Iter
         tree = hierarchy if isinstance(hierarchy, Hierarchy) else propose(column, view.table.frame[name])
         yield from _coarser(view, name, tree, bare)
         yield from _by_hierarchy(view, name, tree, requirement)
-    except CANNOT:
+    except EXPECTED_ERRORS:
         return
 
 
-def _coarser(view: _View, name: str, tree: Hierarchy, bare: int) -> Iterator[Remedy]:
+def _coarser(view: _RecordsView, name: str, tree: Hierarchy, bare: int) -> Iterator[FeasibilityRemedy]:
     """The finest level of the hierarchy that brings at least half of what leaving the column out does."""
     values, missing = view.table.frame[name], view.table.missing(name)
     column = Column(name, Kind.NOMINAL, view.table.schema[name].role)
@@ -406,13 +414,15 @@ def _coarser(view: _View, name: str, tree: Hierarchy, bare: int) -> Iterator[Rem
         coded = codes.zip_with(pl.Series(~missing), pl.Series([None], dtype=pl.String))
         there = replace(view, table=view.table.with_values(name, coded, column=column)).classes
         if there and 2 * there >= bare:
-            labels = counted(len(tree.labels(level)), "label")
+            labels = count_noun(len(tree.labels(level)), "label")
             what = f"code `{name}` up to the {labels} of level {level} of its hierarchy, in the file"
-            yield Remedy(f"{what} (`sfumato hierarchy` shows it)", there)
+            yield FeasibilityRemedy(f"{what} (`sfumato hierarchy` shows it)", there)
             return
 
 
-def _by_hierarchy(view: _View, name: str, tree: Hierarchy, requirement: Requirement) -> Iterator[Remedy]:
+def _by_hierarchy(
+    view: _RecordsView, name: str, tree: Hierarchy, requirement: Requirement
+) -> Iterator[FeasibilityRemedy]:
     """What a measure that can see how near two codes are in a hierarchy would leave."""
     measure: Any = requirement.measure
     choices = {each.name: each.choices for each in measure.parameters()}
@@ -431,5 +441,5 @@ def _by_hierarchy(view: _View, name: str, tree: Hierarchy, requirement: Requirem
     named = replace(view.table.schema[name], hierarchy=name)
     table = replace(view.table, schema=view.table.schema.replace(named))
     run = replace(view.run, resources={**view.run.resources, name: tree})
-    there = _View(table, tuple(demands), run).classes
-    yield Remedy(f"give `{name}` a hierarchy, and ask for {near.short} instead", there)
+    there = _RecordsView(table, tuple(demands), run).classes
+    yield FeasibilityRemedy(f"give `{name}` a hierarchy, and ask for {near.short} instead", there)

@@ -41,7 +41,7 @@ class Ledger:
         self._file: sqlite3.Connection | None = None
         if path is not None:
             try:
-                self._file = self._opened(path, fingerprint)
+                self._file = self._open_database(path, fingerprint)
                 self._read()
             except ReadError:
                 self.close()
@@ -52,7 +52,7 @@ class Ledger:
             except OSError as error:
                 raise _not_writable(path, error) from None
 
-    def _opened(self, path: Path, fingerprint: str) -> sqlite3.Connection:
+    def _open_database(self, path: Path, fingerprint: str) -> sqlite3.Connection:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE))
         fresh = path.stat().st_size == 0
         # isolation_level None: a transaction begins and ends where it says so below.
@@ -114,9 +114,9 @@ class Ledger:
         self.close()
 
 
-def fingerprint(run: Run, said: Mapping[str, Any]) -> str:
+def fingerprint(run: Run, payload: Mapping[str, Any]) -> str:
     """A keyed fingerprint of a search: who does not have the seed learns nothing of it."""
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(text.encode(), key=run.randomness.secret, digest_size=32).hexdigest()
 
 
@@ -128,8 +128,8 @@ def private_half(ledger: Path) -> Path:
 def keep_seed(ledger: Path, run: Run, *, given: bool) -> None:
     """Write the seed of a search that begins beside its ledger, for its owner's eyes only."""
     if not ledger.exists():
-        said = {"seed": f"{run.randomness.seed:032x}", "seed_given": given}
-        write_text(private_half(ledger), json.dumps(said, indent=2), overwrite=True, private=True)
+        payload = {"seed": f"{run.randomness.seed:032x}", "seed_given": given}
+        write_text(private_half(ledger), json.dumps(payload, indent=2), overwrite=True, private=True)
 
 
 def kept_seed(ledger: Path) -> int | None:

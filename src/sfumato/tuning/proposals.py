@@ -58,7 +58,7 @@ class Proposals:
         starts = self._starts(best)
         for point in self._near(starts, count, rng) if starts else ():
             self.study.enqueue_trial(point)
-        return [self._asked() for _ in range(count)]
+        return [self._next_trial() for _ in range(count)]
 
     def _near(self, starts: Sequence[Point], count: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Points near the best: in turns along a drive of one of them, and half a batch of neighbours."""
@@ -68,7 +68,7 @@ class Proposals:
         for start in starts:
             if self.space.structure(start) not in self.divided:
                 self.divided.add(self.space.structure(start))
-                points.append(self.space.divided(start, rng))
+                points.append(self.space.split_step(start, rng))
         while len(points) < count // 2:
             start = starts[len(points) % len(starts)]
             points.append(self.space.neighbour(start, rng, stride=self.stride))
@@ -98,14 +98,14 @@ class Proposals:
             self.leader = best[0].recipe.digest
         return list(found.values())[:_BEST]
 
-    def _asked(self) -> optuna.Trial:
+    def _next_trial(self) -> optuna.Trial:
         trial = self.study.ask()
         self.space.choose(trial)
         return trial
 
     def tell(self, trial: optuna.Trial, candidate: Candidate) -> None:
         """Tell what came of a proposal. What was not judged on the full data counts as far from feasible."""
-        judged = candidate.judged
+        judged = candidate.is_judged
         shortfalls = candidate.shortfalls if judged else (UNKNOWN,) * len(candidate.shortfalls)
         for place, shortfall in enumerate(shortfalls):
             trial.set_constraint(f"demand {place}", shortfall)
@@ -116,7 +116,7 @@ class Proposals:
         """Tell of a candidate that came from elsewhere."""
         if candidate.point is not None:
             self.study.enqueue_trial(dict(candidate.point))
-            self.tell(self._asked(), candidate)
+            self.tell(self._next_trial(), candidate)
 
     def _sampler(self, seed: int) -> Any:
         with warnings.catch_warnings():  # it says that some of it may change: so may everything

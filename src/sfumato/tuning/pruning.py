@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from sfumato.core.run import Run
-from sfumato.data.persons import drawn_together
+from sfumato.data.persons import sample_by_person
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import Case
-from sfumato.tuning.candidate import Candidate, Judge, Result
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult
 
 #: The sample has so many records at least and at most, and so large a share of them.
 _MIN_RECORDS: Final = 500
@@ -38,29 +38,29 @@ class Pruning:
     pruned only if it would still lose too much though the full data helped it as much as they helped any.
     """
 
-    def __init__(self, case: Case, judge: Judge, run: Run) -> None:
+    def __init__(self, case: EvaluationCase, judge: RecipeJudge, run: Run) -> None:
         n = len(case.table)
         records = min(max(_MIN_RECORDS, n // _SHARE), _MAX_RECORDS)
-        self.judge, self.run = Judge((), judge.utilities), run.at("subsample")
+        self.judge, self.run = RecipeJudge((), judge.utilities), run.at("subsample")
         self.case = case
         if 2 * records <= n:
-            rows = drawn_together(case.table, records, self.run.at(case.table.digest).rng("rows"))
+            rows = sample_by_person(case.table, records, self.run.at(case.table.digest).rng("rows"))
             self.case = replace(case, table=case.table.take(rows))
         self.records = len(self.case.table) if 2 * records <= n else 0
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
         self.best: Sequence[Candidate] = ()
 
-    def evaluate(self, recipe: Recipe, run: Run) -> Result:
+    def evaluate(self, recipe: Recipe, run: Run) -> RecipeResult:
         """What a recipe loses on the subsample, in one run."""
         return self.judge.evaluate(recipe, self.case, run.at("subsample"), replicates=1)
 
-    def learn(self, small: Result, candidate: Candidate) -> None:
+    def learn(self, small: RecipeResult, candidate: Candidate) -> None:
         """Remember what a recipe loses on the subsample and on the full data."""
         losses = self.judge.losses(small)
-        if candidate.judged and candidate.losses is not None and losses is not None and min(losses) > 0:
+        if candidate.is_judged and candidate.losses is not None and losses is not None and min(losses) > 0:
             self.pairs[candidate.recipe.digest] = (losses, candidate.losses)
 
-    def clearly_worse(self, small: Result) -> bool:
+    def clearly_worse(self, small: RecipeResult) -> bool:
         """Whether a recipe would lose too much by every utility, however much the full data may help it."""
         losses = self.judge.losses(small)
         if losses is None or len(self.pairs) < _MIN_RECIPES_TRIED or len(self.best) < _BETTER:

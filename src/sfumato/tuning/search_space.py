@@ -47,7 +47,7 @@ class Chooser(Protocol):
 
 
 @dataclass(frozen=True)
-class Axis:
+class ParameterAxis:
     """One parameter that is searched: a range, or some words and what each of them means."""
 
     name: str
@@ -59,7 +59,7 @@ class Axis:
     meanings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_range(cls, declared: Param, low: float, high: float) -> Axis:
+    def of_range(cls, declared: Param, low: float, high: float) -> ParameterAxis:
         """Make the axis of a parameter with a range worth searching."""
         whole = declared.type is int
         low, high = (math.ceil(low), math.floor(high)) if whole else (float(low), float(high))
@@ -75,7 +75,7 @@ class Axis:
             return chooser.suggest_int(name, int(self.low), int(self.high), log=self.log)
         return chooser.suggest_float(name, self.low, self.high, log=self.log)
 
-    def meant(self, chosen: float | str) -> Any:
+    def value_of_choice(self, chosen: float | str) -> Any:
         """The parameter's value that a choice means."""
         return self.meanings[str(chosen)] if self.meanings else chosen
 
@@ -92,7 +92,7 @@ class Axis:
         inside = isinstance(value, int | float) and self.low <= value <= self.high
         return value if inside else None
 
-    def moved(self, chosen: float, share: float) -> float | int:
+    def shift_choice(self, chosen: float, share: float) -> float | int:
         """The number a share of the axis away, inside its ends; a whole number moves by at least one."""
         scale, back = (math.log, math.exp) if self.log else (float, float)
         position = scale(chosen) + share * (scale(self.high) - scale(self.low))
@@ -113,7 +113,7 @@ class Option:
     """
 
     method: type[Method]
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[ParameterAxis, ...] = ()
     start: Mapping[str, Any] = field(default_factory=dict)
     tier: int = 0
 
@@ -125,7 +125,7 @@ class Option:
     def make(self, settings: Mapping[str, Any]) -> Method:
         """The method with these choices; what is not searched keeps its default."""
         made: Method = self.method.from_dict(
-            {axis.name: axis.meant(settings[axis.name]) for axis in self.axes}
+            {axis.name: axis.value_of_choice(settings[axis.name]) for axis in self.axes}
         )
         return made
 
@@ -160,8 +160,10 @@ class SearchSpace:
         """Let somebody choose a point: whether a group is protected, by what, and how."""
         point: dict[str, float | int | str] = {}
         for group in self.groups:
-            point[_protected(group)] = chooser.suggest_categorical(_protected(group), (NO, YES))
-            if point[_protected(group)] == NO:
+            point[_protection_parameter(group)] = chooser.suggest_categorical(
+                _protection_parameter(group), (NO, YES)
+            )
+            if point[_protection_parameter(group)] == NO:
                 continue
             words = tuple(option.name for option in group.options)
             word = point[_method(group)] = chooser.suggest_categorical(_method(group), words)
@@ -174,13 +176,13 @@ class SearchSpace:
     def recipe(self, point: Point) -> Recipe:
         """The recipe that a point means."""
         return Recipe(
-            tuple(Step(option.make(said), group.columns) for group, option, said in self.parts(point))
+            tuple(Step(option.make(choices), group.columns) for group, option, choices in self.parts(point))
         )
 
     def parts(self, point: Point) -> Iterator[tuple[Group, Option, dict[str, Any]]]:
         """Yield each group that a point protects, with its method and the choices for it."""
         for group in self.groups:
-            if point.get(_protected(group), NO) == YES:
+            if point.get(_protection_parameter(group), NO) == YES:
                 option = group[str(point[_method(group)])]
                 yield group, option, {axis.name: point[_axis(group, option, axis)] for axis in option.axes}
 
@@ -189,12 +191,12 @@ class SearchSpace:
         point: dict[str, float | int | str] = {}
         for group in self.groups:
             if group.name not in parts:
-                point[_protected(group)] = NO
+                point[_protection_parameter(group)] = NO
                 continue
-            word, said = parts[group.name]
+            word, choices = parts[group.name]
             option = group[word]
-            point[_protected(group)], point[_method(group)] = YES, word
-            point.update({_axis(group, option, axis): said[axis.name] for axis in option.axes})
+            point[_protection_parameter(group)], point[_method(group)] = YES, word
+            point.update({_axis(group, option, axis): choices[axis.name] for axis in option.axes})
         return point
 
     def point_of(self, step: Step) -> dict[str, float | int | str] | None:
@@ -203,9 +205,9 @@ class SearchSpace:
             option = group.option(step.method.name)
             if option is None or set(group.columns) != set(step.columns):
                 continue
-            said = {axis.name: axis.choice_of(getattr(step.method, axis.name)) for axis in option.axes}
-            if all(choice is not None for choice in said.values()):
-                point = self.point({group.name: (option.name, said)})
+            choices = {axis.name: axis.choice_of(getattr(step.method, axis.name)) for axis in option.axes}
+            if all(choice is not None for choice in choices.values()):
+                point = self.point({group.name: (option.name, choices)})
                 if self.recipe(point).steps[0].method == step.method:
                     return point
         return None
@@ -241,57 +243,59 @@ class SearchSpace:
         if not parts or rng.random() < _SHARE_OF_MOVES:
             _pick(moves, rng)()
         else:
-            parts.update(self._jostled(parts, rng, stride))
+            parts.update(self._perturb_point(parts, rng, stride))
         return self.point(parts)
 
     def _divide(self, parts: Parts, rng: np.random.Generator) -> None:
         """Protect the columns of one step by steps on fewer columns each, by the same method if it can."""
         name = _pick(sorted(parts), rng)
-        word, said = parts[name]
-        whole = set(self._named(name).columns)
+        word, own_choices = parts[name]
+        whole = set(self._group_by_name(name).columns)
         rest = set(whole)
         for group in sorted(self.groups, key=lambda group: (-len(group.columns), group.name)):
             if set(group.columns) < whole and set(group.columns) <= rest:
                 rest -= set(group.columns)
                 option = group.option(word) or _pick(group.options, rng)
-                choices = _drawn(option, rng)
+                choices = _draw_choices(option, rng)
                 if option.name == word:  # which choices there are may differ between columns
-                    choices |= {axis.name: said[axis.name] for axis in option.axes if axis.takes(said)}
+                    choices |= {
+                        axis.name: own_choices[axis.name] for axis in option.axes if axis.takes(own_choices)
+                    }
                 parts[group.name] = (option.name, choices)
         if rest != whole:
             del parts[name]
 
     def _exchange(self, parts: Parts, rng: np.random.Generator) -> None:
         name = _pick(sorted(parts), rng)
-        self._add(parts, self._named(name), rng)
+        self._add(parts, self._group_by_name(name), rng)
 
     @staticmethod
     def _add(parts: Parts, group: Group, rng: np.random.Generator) -> None:
         option = _pick(group.options, rng)
-        parts[group.name] = (option.name, _drawn(option, rng))
+        parts[group.name] = (option.name, _draw_choices(option, rng))
 
-    def _jostled(self, parts: Parts, rng: np.random.Generator, stride: float) -> Parts:
+    def _perturb_point(self, parts: Parts, rng: np.random.Generator, stride: float) -> Parts:
         """The same methods, the numbers of all steps or of one moved a little."""
         names = sorted(parts)
         if rng.random() < _SHARE_OF_ONE:
             names = [_pick(names, rng)]
         moved: Parts = {}
         for name in names:
-            word, said = parts[name]
-            moved[name] = (word, _jostled(self._named(name)[word], said, rng, stride))
+            word, choices = parts[name]
+            moved[name] = (word, _perturb_choices(self._group_by_name(name)[word], choices, rng, stride))
         return moved
 
     def _parts(self, point: Point) -> Parts:
-        return {group.name: (option.name, said) for group, option, said in self.parts(point)}
+        return {group.name: (option.name, choices) for group, option, choices in self.parts(point)}
 
-    def _named(self, name: str) -> Group:
+    def _group_by_name(self, name: str) -> Group:
         return next(group for group in self.groups if group.name == name)
 
     def structure(self, point: Point) -> tuple[tuple[str, str], ...]:
         """Which groups a point protects and by what, without the settings."""
         return tuple((group.name, option.name) for group, option, _ in self.parts(point))
 
-    def divided(self, point: Point, rng: np.random.Generator) -> dict[str, float | int | str]:
+    def split_step(self, point: Point, rng: np.random.Generator) -> dict[str, float | int | str]:
         """The point with one of its steps divided into steps on fewer columns; the same if none can be."""
         parts = self._parts(point)
         if parts:
@@ -310,11 +314,11 @@ class SearchSpace:
         if not drives:
             return
         name, word, axis = drives[turn % len(drives)]
-        said = parts[name][1]
-        moved = dict.fromkeys(axis.moved(float(said[axis.name]), share) for share in shares)
+        choices = parts[name][1]
+        moved = dict.fromkeys(axis.shift_choice(float(choices[axis.name]), share) for share in shares)
         for value in moved:
-            if value != said[axis.name]:
-                yield self.point({**parts, name: (word, {**said, axis.name: value})})
+            if value != choices[axis.name]:
+                yield self.point({**parts, name: (word, {**choices, axis.name: value})})
 
     def nudges(self, point: Point) -> Iterator[dict[str, Any]]:
         """Yield the points one small step of one drive away, either way."""
@@ -327,7 +331,7 @@ class SearchSpace:
             "groups": {
                 group.name: {
                     "columns": list(group.columns),
-                    "methods": {option.name: _said(option) for option in group.options},
+                    "methods": {option.name: _axes_dict(option) for option in group.options},
                 }
                 for group in self.groups
             },
@@ -335,7 +339,7 @@ class SearchSpace:
         }
 
 
-def _protected(group: Group) -> str:
+def _protection_parameter(group: Group) -> str:
     return f"{group.name}: protected"
 
 
@@ -343,11 +347,11 @@ def _method(group: Group) -> str:
     return f"{group.name}: method"
 
 
-def _axis(group: Group, option: Option, axis: Axis) -> str:
+def _axis(group: Group, option: Option, axis: ParameterAxis) -> str:
     return f"{group.name}: {option.name}: {axis.name}"
 
 
-def _said(option: Option) -> dict[str, Any]:
+def _axes_dict(option: Option) -> dict[str, Any]:
     return {
         axis.name: list(axis.meanings) or [axis.low, axis.high, "log" if axis.log else "linear"]
         for axis in option.axes
@@ -358,25 +362,25 @@ def _pick(items: Sequence[Any], rng: np.random.Generator) -> Any:
     return items[int(rng.integers(len(items)))]
 
 
-def _drawn(option: Option, rng: np.random.Generator) -> dict[str, Any]:
+def _draw_choices(option: Option, rng: np.random.Generator) -> dict[str, Any]:
     """Choices for a method that was not there before: words by lot, numbers anywhere on their axes."""
     return {
         axis.name: _pick(sorted(axis.meanings), rng)
         if axis.meanings
-        else axis.moved(axis.low, float(rng.random()))
+        else axis.shift_choice(axis.low, float(rng.random()))
         for axis in option.axes
     }
 
 
-def _jostled(
-    option: Option, said: Mapping[str, Any], rng: np.random.Generator, stride: float
+def _perturb_choices(
+    option: Option, choices: Mapping[str, Any], rng: np.random.Generator, stride: float
 ) -> dict[str, Any]:
     """The same choices, the numbers moved a little, a word sometimes exchanged."""
     moved: dict[str, Any] = {}
     for axis in option.axes:
         exchange, share = rng.random() < 0.1, float(rng.normal(0, stride))  # noqa: PLR2004
         if not axis.meanings:
-            moved[axis.name] = axis.moved(float(said[axis.name]), share)
+            moved[axis.name] = axis.shift_choice(float(choices[axis.name]), share)
         else:
-            moved[axis.name] = _pick(sorted(axis.meanings), rng) if exchange else said[axis.name]
+            moved[axis.name] = _pick(sorted(axis.meanings), rng) if exchange else choices[axis.name]
     return moved

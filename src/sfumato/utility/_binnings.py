@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.utility._marginals import Generalised, Reading, Spread
+from sfumato.utility._marginals import ColumnDistribution, ColumnMarginal, Generalised
 
 #: Up to so many cells of two columns are counted at once; above, only those that occur.
 _DENSE_CELLS = 4_000_000
@@ -38,7 +38,7 @@ class Binning:
         bins[absent] = self.n_bins
         return bins
 
-    def masses(self, spread: Spread) -> Floats:
+    def masses(self, spread: ColumnDistribution) -> Floats:
         """The mass in each bin, that of what is missing last."""
         if self.edges is not None:
             points, sums = spread.ascending()
@@ -57,7 +57,9 @@ def reading_of(kind: Kind, generalised: Generalised) -> Generalised:
     return "expected" if kind is Kind.NOMINAL else generalised
 
 
-def binning_of(first: Spread, second: Spread, kind: Kind, *, bins: int, most: int | None = None) -> Binning:
+def binning_of(
+    first: ColumnDistribution, second: ColumnDistribution, kind: Kind, *, bins: int, most: int | None = None
+) -> Binning:
     """The bins of a column: of numbers by the original's quantiles, of codes one for each.
 
     With ``most`` the codes that are not among the most frequent of the original, so many, share one bin.
@@ -85,7 +87,7 @@ def _are_codes(points: Floats) -> bool:
     )
 
 
-def quantile_edges(spread: Spread, bins: int) -> Floats:
+def quantile_edges(spread: ColumnDistribution, bins: int) -> Floats:
     """Upper ends of all bins but the last: the values themselves if they are few, else quantiles."""
     points, sums = spread.ascending()
     if not len(points):
@@ -104,7 +106,7 @@ def quantile_edges(spread: Spread, bins: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Binned:
+class BinnedColumn:
     """A column of one table by bins: each record in one, or spread over several as its row of shares says."""
 
     cells: npt.NDArray[np.integer]  # [n] the bin of each record, or n_bins + its group; as small as can be
@@ -116,7 +118,7 @@ class Binned:
         """How many cells there can be."""
         return self.n_bins + (0 if self.shares is None else len(self.shares))
 
-    def folded(self, counts: Floats) -> Floats:
+    def distribute_groups(self, counts: Floats) -> Floats:
         """Share the counts of groups (first axis) out among the bins."""
         if self.shares is None:
             return counts
@@ -124,12 +126,12 @@ class Binned:
         return folded
 
 
-def binned(reading: Reading, binning: Binning, generalised: Generalised) -> Binned:
+def bin_column(reading: ColumnMarginal, binning: Binning, generalised: Generalised) -> BinnedColumn:
     """Put each record of a column into its bin, or its group."""
     n_bins = binning.n_bins + 1
     spreads = generalised == "expected" and reading.groups is not None
     if not spreads:
-        return Binned(_small(binning.bins_of(reading.values), n_bins), n_bins, None)
+        return BinnedColumn(_small(binning.bins_of(reading.values), n_bins), n_bins, None)
     assert reading.groups is not None  # `spreads` says so
     assert reading.starts is not None
     assert reading.points is not None
@@ -142,7 +144,7 @@ def binned(reading: Reading, binning: Binning, generalised: Generalised) -> Binn
     places = owners * n_bins + binning.bins_of(reading.points)
     counts = np.bincount(places, minlength=len(sizes) * n_bins).reshape(len(sizes), n_bins)
     shares = counts / np.maximum(sizes, 1)[:, None]
-    return Binned(_small(cells, n_bins + len(sizes)), n_bins, shares)
+    return BinnedColumn(_small(cells, n_bins + len(sizes)), n_bins, shares)
 
 
 def _small(cells: Ints, n_cells: int) -> npt.NDArray[np.integer]:
@@ -150,20 +152,20 @@ def _small(cells: Ints, n_cells: int) -> npt.NDArray[np.integer]:
     return cells.astype(np.min_scalar_type(n_cells))
 
 
-def joint_masses(first: Binned, second: Binned, weights: Floats | None) -> Floats:
+def joint_masses(first: BinnedColumn, second: BinnedColumn, weights: Floats | None) -> Floats:
     """The joint distribution of two columns of a table over their bins."""
     n, m = first.n_cells, second.n_cells
     cells = first.cells.astype(np.int64) * m + second.cells
     if n * m <= _DENSE_CELLS:
         counts = np.bincount(cells, weights=weights, minlength=n * m).reshape(n, m).astype(np.float64)
-        joint = second.folded(first.folded(counts).T).T
+        joint = second.distribute_groups(first.distribute_groups(counts).T).T
     else:
         joint = _joint_of_many(first, second, cells, weights)
     total = joint.sum()
     return joint / total if total > 0 else joint
 
 
-def _joint_of_many(first: Binned, second: Binned, cells: Ints, weights: Floats | None) -> Floats:
+def _joint_of_many(first: BinnedColumn, second: BinnedColumn, cells: Ints, weights: Floats | None) -> Floats:
     """The same for many cells, most of them empty."""
     from scipy.sparse import csr_array, eye_array, vstack
 

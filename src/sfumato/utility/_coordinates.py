@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.core.evidence import Evidence
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.utility._marginals import Reading, read_both
+from sfumato.utility._marginals import ColumnMarginal, read_both
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Coordinates:
     importance: Floats  # [d]
 
     @property
-    def alike(self) -> bool:
+    def has_equal_weights(self) -> bool:
         """Whether all columns are as important as each other, and count as they are."""
         return bool((self.importance == 1).all())
 
@@ -53,7 +53,7 @@ def coordinates_of(
     assert evidence.protected is not None  # `refuses` saw to it
     original, protected = evidence.original, evidence.protected
     # Column by column in memory, as that is how they are filled and how directions are taken.
-    mine, theirs = rows or (slice(None), slice(None))
+    original_rows, released_rows = rows or (slice(None), slice(None))
     sizes = (len(original), len(protected)) if rows is None else map(len, rows)
     first, second = (np.empty((size, len(names)), order="F") for size in sizes)
     shares: dict[int, Any] = {}
@@ -61,16 +61,18 @@ def coordinates_of(
         readings = read_both(original, protected, name)
         if original.schema[name].kind is Kind.NOMINAL:
             one, other, likely = _codes(*readings)
-            first[:, i], second[:, i] = one[mine], other[theirs]
+            first[:, i], second[:, i] = one[original_rows], other[released_rows]
             if likely is not None:
                 shares[i] = likely
         else:
             low, span = _range(readings[0].values)
-            for side, some, reading in zip((first, second), (mine, theirs), readings, strict=True):
+            for side, some, reading in zip(
+                (first, second), (original_rows, released_rows), readings, strict=True
+            ):
                 with np.errstate(over="ignore"):
                     side[:, i] = np.clip((reading.values[some] / 2 - low) / span, -_FARTHEST, _FARTHEST)
     nominal = tuple(original.schema[name].kind is Kind.NOMINAL for name in names)
-    weights = (_those(original.weights, mine), _those(protected.weights, theirs))
+    weights = (_those(original.weights, original_rows), _those(protected.weights, released_rows))
     importance = np.array([original.schema[name].importance for name in names])
     return Coordinates(first, second, *weights, nominal, shares, importance)
 
@@ -92,7 +94,7 @@ def _range(values: Floats) -> tuple[float, float]:
     return low, (high - low) if high > low else 0.5
 
 
-def _codes(one: Reading, other: Reading) -> tuple[Floats, Floats, Any]:
+def _codes(one: ColumnMarginal, other: ColumnMarginal) -> tuple[Floats, Floats, Any]:
     """Codes of both tables; a group of values has a code of its own, after all values."""
     if one.groups is None and other.groups is None:
         return one.values, other.values, None
@@ -116,17 +118,19 @@ def _codes(one: Reading, other: Reading) -> tuple[Floats, Floats, Any]:
     return codes[0], codes[1], vstack(blocks, format="csr")
 
 
-def distances(space: Coordinates, mine: Floats, theirs: Floats) -> Floats:
+def distances(space: Coordinates, original: Floats, released: Floats) -> Floats:
     """Distances between records of a space, all pairs."""
     from scipy.spatial.distance import cdist
 
     nominal = np.array(space.nominal, dtype=np.bool_)
-    if not nominal.any() and not (np.isnan(mine).any() or np.isnan(theirs).any()):
-        complete: Floats = cdist(mine, theirs, w=None if space.alike else space.importance**2)
+    if not nominal.any() and not (np.isnan(original).any() or np.isnan(released).any()):
+        complete: Floats = cdist(
+            original, released, w=None if space.has_equal_weights else space.importance**2
+        )
         return complete
-    columns = [_column_squares(space, i, mine[:, i], theirs[:, i]) for i in range(mine.shape[1])]
-    found = np.zeros((len(mine), len(theirs)))
-    for start in range(0, len(mine), _ROWS):
+    columns = [_column_squares(space, i, original[:, i], released[:, i]) for i in range(original.shape[1])]
+    found = np.zeros((len(original), len(released)))
+    for start in range(0, len(original), _ROWS):
         part = slice(start, start + _ROWS)
         for squares in columns:
             found[part] += squares(part)
@@ -153,22 +157,22 @@ def _column_squares(space: Coordinates, i: int, one: Floats, other: Floats) -> C
         else:
             added = (one[part, None] - other[None, :]) ** 2
         if any_hole:
-            mine, theirs = holes[0][part, None], holes[1][None, :]
-            added[mine ^ theirs] = 1.0
-            added[mine & theirs] = 0.0
+            first_missing, second_missing = holes[0][part, None], holes[1][None, :]
+            added[first_missing ^ second_missing] = 1.0
+            added[first_missing & second_missing] = 0.0
         return added if space.importance[i] == 1 else added * space.importance[i] ** 2
 
     return squares
 
 
-def _squares_of_groups(shares: Any, mine: Floats, theirs: Floats) -> tuple[Floats, Ints]:
+def _squares_of_groups(shares: Any, original: Floats, released: Floats) -> tuple[Floats, Ints]:
     """Half the squared distances of rows of shares: 1 between two single values that differ.
 
     Each of my codes is looked at once, not once a record: a group may stand for thousands of values. So there
     is a row for each distinct one of them, and the row that belongs to each record.
     """
     (my_codes, rows), (their_codes, columns) = (
-        np.unique(np.nan_to_num(side).astype(np.int64), return_inverse=True) for side in (mine, theirs)
+        np.unique(np.nan_to_num(side).astype(np.int64), return_inverse=True) for side in (original, released)
     )
     first, second = shares[my_codes], shares[their_codes]
     lengths = [(each * each).sum(axis=1) for each in (first, second)]

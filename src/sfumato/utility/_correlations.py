@@ -11,9 +11,9 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.points import standardised
+from sfumato.data.points import standardise
 from sfumato.kernels.arrays import Floats
-from sfumato.utility._marginals import Generalised, Reading, read_both
+from sfumato.utility._marginals import ColumnMarginal, Generalised, read_both
 
 #: Records at a time when sums over pairs of columns are taken.
 _BLOCK = 1 << 16
@@ -41,7 +41,7 @@ def correlations_of_both(
 
 
 def correlations(
-    readings: Iterable[Reading], *, by: Literal["value", "rank"], generalised: Generalised
+    readings: Iterable[ColumnMarginal], *, by: Literal["value", "rank"], generalised: Generalised
 ) -> tuple[Floats, Floats]:
     """The correlations of columns of a table, 0 with a constant, and effective numbers of records.
 
@@ -53,20 +53,20 @@ def correlations(
         if by == "rank":
             values = kernels.ranks.midranks(values)
         shrinks.append(_shrink(reading) if by == "value" and generalised == "expected" else 1.0)
-        columns.append(np.where(np.isnan(values), np.nan, standardised(values, "deviation")))
+        columns.append(np.where(np.isnan(values), np.nan, standardise(values, "deviation")))
         del reading, values  # before the next is read
     plain, effective = _pairwise(columns, weights)
     shrunk: Floats = np.clip(plain * np.outer(shrinks, shrinks), -1.0, 1.0)
     return shrunk, effective
 
 
-def _shrink(reading: Reading) -> float:
+def _shrink(reading: ColumnMarginal) -> float:
     """By how much the deviation of the middles falls short of that of all that they may stand for."""
     reading = _in_a_safe_unit(reading)
     within = reading.variances()
     if within is None or reading.groups is None:
         return 1.0
-    middle = reading.spread("midpoint")
+    middle = reading.distribution("midpoint")
     masses = middle.each()
     if not len(masses) or masses.sum() <= 0:
         return 1.0
@@ -78,7 +78,7 @@ def _shrink(reading: Reading) -> float:
     return float(np.sqrt(between / (between + added))) if between > 0 else 0.0
 
 
-def _in_a_safe_unit(reading: Reading) -> Reading:
+def _in_a_safe_unit(reading: ColumnMarginal) -> ColumnMarginal:
     """The same with a power of two off, so that no square overflows."""
     if reading.points is None:
         return reading

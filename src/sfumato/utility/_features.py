@@ -17,7 +17,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Needs, Score, Status
 from sfumato.core.origin import Origin
 from sfumato.core.params import Columns, param
-from sfumato.core.release import reordered
+from sfumato.core.release import reorder
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import COMPARABLE, Kind, Role
@@ -81,9 +81,9 @@ class ModelMeasure(Measure):
             )
             for draw in run.track(self.title, range(self.draws), total=self.draws)
         ]
-        return self._together(scores)
+        return self._mean_score(scores)
 
-    def _together(self, scores: Sequence[Score]) -> Score:
+    def _mean_score(self, scores: Sequence[Score]) -> Score:
         """One score of several samples, with the interval in which their mean lies in 95 of 100 cases."""
         from scipy.special import stdtrit
 
@@ -106,12 +106,12 @@ class ModelMeasure(Measure):
         )
 
 
-def _means(said: Sequence[Mapping[str, float | int | str]]) -> dict[str, float]:
+def _means(details: Sequence[Mapping[str, float | int | str]]) -> dict[str, float]:
     """The mean of each number that all of them say."""
     return {
-        key: float(np.mean([float(each[key]) for each in said]))
-        for key, value in said[0].items()
-        if not isinstance(value, str) and all(key in each for each in said)
+        key: float(np.mean([float(each[key]) for each in details]))
+        for key, value in details[0].items()
+        if not isinstance(value, str) and all(key in each for each in details)
     }
 
 
@@ -156,12 +156,14 @@ class TargetMeasure(ModelMeasure):
             return f"{self.name} must find a column that explains {quoted(found)}, got: none"
         return None
 
-    def undefined(self, evidence: Evidence) -> str | None:
+    def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say of which targets the release tells nothing: to leave them out would praise the release."""
         assert evidence.protected is not None  # `refuses` saw to it
         released = evidence.protected
         empty = [name for name in self.targets(evidence) if len(released) and released.missing(name).all()]
-        return f"the release has no value of {quoted(empty)}" if empty else super().undefined(evidence)
+        return (
+            f"the release has no value of {quoted(empty)}" if empty else super().why_not_estimable(evidence)
+        )
 
 
 # Records in an order of their own, and samples of them --------------------------------------------------
@@ -178,8 +180,8 @@ def in_order(evidence: Evidence) -> Evidence:
 def _in_order(evidence: Evidence) -> Evidence:
     assert evidence.protected is not None
     names = evidence.shared_columns
-    mine, theirs = _order_of(evidence.original, names), _order_of(evidence.protected, names)
-    return _taken(evidence, mine, theirs)
+    original_rows, released_rows = _order_of(evidence.original, names), _order_of(evidence.protected, names)
+    return _select_records(evidence, original_rows, released_rows)
 
 
 def _order_of(table: Table, names: tuple[str, ...]) -> Ints:
@@ -196,33 +198,33 @@ def _order_of(table: Table, names: tuple[str, ...]) -> Ints:
     return order.to_series().to_numpy().astype(np.int64)
 
 
-def _taken(evidence: Evidence, mine: Ints, theirs: Ints) -> Evidence:
+def _select_records(evidence: Evidence, original_rows: Ints, released_rows: Ints) -> Evidence:
     """Keep these records of the original and these released ones, each in this order."""
     release, sources = evidence.release, evidence.source_rows
     assert release is not None
     if sources is not None:
         places = np.full(len(evidence.original) + 1, -1, dtype=np.int64)  # a source of −1 is the last: nobody
-        places[mine] = np.arange(len(mine))
+        places[original_rows] = np.arange(len(original_rows))
         release = replace(release, origin=Origin.of_rows(places[sources]))
-    taken = reordered(release.read_as(release.reading()), theirs)
-    return replace(evidence, original=evidence.original.take(mine), release=taken)
+    taken = reorder(release.read_as(release.reading()), released_rows)
+    return replace(evidence, original=evidence.original.take(original_rows), release=taken)
 
 
 def sample_of(evidence: Evidence, share: float, rng: np.random.Generator) -> Evidence:
     """Draw a share of the records, those that map together; a release of nobody's as large a share."""
     assert evidence.protected is not None
-    mine = _drawn(len(evidence.original), share, rng)
+    original_rows = _draw_rows(len(evidence.original), share, rng)
     if evidence.source_rows is None:
-        return _taken(evidence, mine, _drawn(len(evidence.protected), share, rng))
+        return _select_records(evidence, original_rows, _draw_rows(len(evidence.protected), share, rng))
     chosen = np.zeros(len(evidence.original) + 1, dtype=np.bool_)
-    chosen[mine] = True
+    chosen[original_rows] = True
     nobodys = evidence.source_rows < 0
-    theirs = chosen[evidence.source_rows] & ~nobodys
-    theirs[np.flatnonzero(nobodys)[_drawn(int(nobodys.sum()), share, rng)]] = True
-    return _taken(evidence, mine, np.flatnonzero(theirs))
+    released_rows = chosen[evidence.source_rows] & ~nobodys
+    released_rows[np.flatnonzero(nobodys)[_draw_rows(int(nobodys.sum()), share, rng)]] = True
+    return _select_records(evidence, original_rows, np.flatnonzero(released_rows))
 
 
-def _drawn(n: int, share: float, rng: np.random.Generator) -> Ints:
+def _draw_rows(n: int, share: float, rng: np.random.Generator) -> Ints:
     return np.sort(rng.choice(n, min(n, max(round(share * n), min(n, 1))), replace=False))
 
 
@@ -242,7 +244,7 @@ def weights_of_both(evidence: Evidence) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class FeaturePair:
     """The same features of both tables, complete and finite."""
 
     original: Floats  # [records, features]
@@ -250,10 +252,10 @@ class Features:
     columns: tuple[str, ...]  # the column that each feature is of
     sorts: tuple[Sort, ...]
 
-    def keep(self, places: Sequence[int] | Ints) -> Features:
+    def keep(self, places: Sequence[int] | Ints) -> FeaturePair:
         """Keep these features, in this order."""
         chosen = [int(place) for place in places]
-        return Features(
+        return FeaturePair(
             self.original[:, chosen],
             self.released[:, chosen],
             tuple(self.columns[place] for place in chosen),
@@ -267,7 +269,7 @@ class Features:
         return {sort: np.flatnonzero(sorts == sort) for sort in ("number", "share", "hole")}
 
 
-def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_CATEGORIES) -> Features:
+def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_CATEGORIES) -> FeaturePair:
     """Make features of these columns of both tables.
 
     Continuous columns, dates and ordinal columns (by position) give one number each, in standard deviations
@@ -286,30 +288,30 @@ def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_C
             pair = shares_of(numbers, spans, many=many)
             sorts += ["share"] * pair[0].shape[1]
         else:
-            pair = _as_columns(standardised(numbers, spans.means))
+            pair = _as_columns(standardise_pair(numbers, spans.means))
             sorts += ["number"]
-        holes = np.isnan(numbers), spans.silent
+        holes = np.isnan(numbers), spans.uninformative
         if holes[0].any() or holes[1].any():
-            pair = _beside(pair, holes)
+            pair = _append_indicators(pair, holes)
             sorts += ["hole"]
         blocks.append(pair)
         columns += [name] * pair[0].shape[1]
     first, second = (np.hstack([pair[side] for pair in blocks]) for side in (0, 1))
-    return Features(first, second, tuple(columns), tuple(sorts))
+    return FeaturePair(first, second, tuple(columns), tuple(sorts))
 
 
 def _as_columns(pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     return pair[0][:, None], pair[1][:, None]
 
 
-def _beside(pair: tuple[Floats, Floats], holes: tuple[Flags, Flags]) -> tuple[Floats, Floats]:
+def _append_indicators(pair: tuple[Floats, Floats], holes: tuple[Flags, Flags]) -> tuple[Floats, Floats]:
     first, second = (
         np.column_stack([block, gone.astype(np.float64)]) for block, gone in zip(pair, holes, strict=True)
     )
     return first, second
 
 
-def standardised(numbers: Floats, released: Floats) -> tuple[Floats, Floats]:
+def standardise_pair(numbers: Floats, released: Floats) -> tuple[Floats, Floats]:
     """Centre both on the original's mean and divide by its deviation; what is missing becomes 0."""
     there = numbers[~np.isnan(numbers)]
     there = there if len(there) else released[~np.isnan(released)]
@@ -353,7 +355,7 @@ def shares_of(numbers: Floats, spans: Cover, *, many: int) -> tuple[Floats, Floa
 
 def labels_of(spans: Cover) -> tuple[Ints, Ints, Ints]:
     """The label of each released cell (−1: it says nothing), and the labels with the codes they cover."""
-    silent = spans.silent
+    silent = spans.uninformative
     if spans.sets is not None and spans.codes is not None:
         return np.where(silent, -1, spans.codes), spans.sets.owners, spans.sets.values.astype(np.int64)
     if spans.exact:

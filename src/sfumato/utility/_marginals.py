@@ -30,7 +30,7 @@ _NONE = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Spread:
+class ColumnDistribution:
     """A column as masses at points; what is missing is at none. All masses sum to 1."""
 
     points: Floats
@@ -47,7 +47,7 @@ class Spread:
             return ordered.points, _NONE
         return ordered.points, np.concatenate(([0.0], np.cumsum(ordered.masses)))
 
-    def in_order(self) -> Spread:
+    def in_order(self) -> ColumnDistribution:
         """The same with ascending points, so that sums over them hardly depend on the order of records."""
         if self.ordered:
             return self
@@ -62,7 +62,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnMarginal:
     """A column of one table: a number (or code) for each record, and what generalised values stand for."""
 
     values: Floats  # [n] the middle of a generalised value; NaN where it is missing
@@ -73,17 +73,19 @@ class Reading:
     lows: Floats | None = None  # [groups] the ends of what a group stands for
     highs: Floats | None = None
 
-    def spread(self, generalised: Literal["midpoint", "expected", "low", "high"]) -> Spread:
+    def distribution(self, generalised: Literal["midpoint", "expected", "low", "high"]) -> ColumnDistribution:
         """The distribution, with generalised values at their middle, spread evenly, or all at one end."""
         if self.groups is None or generalised == "midpoint":
-            kept = ~np.isnan(self.values)
-            shares = None if self.weights is None else self._shares()[kept]
-            return self._spread(self.values if kept.all() else self.values[kept], shares)
+            present = ~np.isnan(self.values)
+            shares = None if self.weights is None else self._shares()[present]
+            return self._distribution_of(self.values if present.all() else self.values[present], shares)
         assert self.lows is not None  # what has groups says what they stand for
         assert self.highs is not None
         if generalised != "expected":
             moved = np.append(self.lows if generalised == "low" else self.highs, np.nan)[self.groups]
-            return replace(self, values=np.where(self.groups < 0, self.values, moved)).spread("midpoint")
+            return replace(self, values=np.where(self.groups < 0, self.values, moved)).distribution(
+                "midpoint"
+            )
         assert self.starts is not None
         assert self.points is not None
         coarse, shares = self.groups >= 0, self._shares()
@@ -92,7 +94,7 @@ class Reading:
         held = np.bincount(self.groups[coarse], weights=shares[coarse], minlength=len(sizes))
         masses = np.concatenate((shares[exact], np.repeat(held / np.maximum(sizes, 1), sizes)))
         points = np.concatenate((self.values[exact], self.points))
-        return self._spread(points[masses > 0], masses[masses > 0])
+        return self._distribution_of(points[masses > 0], masses[masses > 0])
 
     def _shares(self) -> Floats:
         """The share of each record."""
@@ -101,14 +103,14 @@ class Reading:
         total: float = self.weights.sum()
         return self.weights / total
 
-    def _spread(self, points: Floats, masses: Floats | None) -> Spread:
+    def _distribution_of(self, points: Floats, masses: Floats | None) -> ColumnDistribution:
         absent = np.isnan(self.values)
         n, n_absent = len(absent), int(np.count_nonzero(absent))
         if self.weights is None:
-            return Spread(points, masses, n_absent / max(n, 1), n, float(n - n_absent))
+            return ColumnDistribution(points, masses, n_absent / max(n, 1), n, float(n - n_absent))
         present = self.weights[~absent] / self.weights.max(initial=1.0)
         effective = float(present.sum() ** 2 / (present**2).sum()) if len(present) else 0.0
-        return Spread(points, masses, float(self._shares()[absent].sum()), n, effective)
+        return ColumnDistribution(points, masses, float(self._shares()[absent].sum()), n, effective)
 
     def variances(self) -> Floats | None:
         """How much the values vary that each generalised one stands for, by group; None if all are exact."""
@@ -168,7 +170,7 @@ def _compare(original: Table, protected: Table, name: str) -> bool:
 # Reading ------------------------------------------------------------------------------------------------
 
 
-def read_both(original: Table, protected: Table, name: str) -> tuple[Reading, Reading]:
+def read_both(original: Table, protected: Table, name: str) -> tuple[ColumnMarginal, ColumnMarginal]:
     """A column of both tables as numbers that compare: ordinal ones are positions, nominal ones codes.
 
     An ordinal column with intervals is read by its numbers, not by their positions. A wildcard stands for
@@ -178,14 +180,14 @@ def read_both(original: Table, protected: Table, name: str) -> tuple[Reading, Re
     return _reading(one, original.weights), _reading(other, protected.weights)
 
 
-def _reading(cover: Cover, weights: Floats | None) -> Reading:
+def _reading(cover: Cover, weights: Floats | None) -> ColumnMarginal:
     if cover.exact:
-        return Reading(cover.lows, weights)
+        return ColumnMarginal(cover.lows, weights)
     if cover.sets is not None and cover.codes is not None:
         sets, values = cover.sets, cover.means
         groups = np.where(np.isnan(values), -1, cover.codes)
-        return Reading(values, weights, groups, sets.starts, sets.values, sets.lows, sets.highs)
-    closed = cover.closed()
+        return ColumnMarginal(values, weights, groups, sets.starts, sets.values, sets.lows, sets.highs)
+    closed = cover.close_ends()
     coarse = closed.lows < closed.highs
     pairs = pl.DataFrame({"lo": closed.lows[coarse], "hi": closed.highs[coarse]})
     distinct = pairs.unique().sort("lo", "hi").with_row_index("group")
@@ -195,7 +197,7 @@ def _reading(cover: Cover, weights: Floats | None) -> Reading:
     del pairs, found, coarse  # as long as the records
     lows, highs = distinct["lo"].to_numpy(), distinct["hi"].to_numpy()
     starts, points = _cut(lows, highs, cover.step)
-    return Reading(closed.middles, weights, groups, starts, points, lows, highs)
+    return ColumnMarginal(closed.middles, weights, groups, starts, points, lows, highs)
 
 
 def _cut(lows: Floats, highs: Floats, step: float) -> tuple[Ints, Floats]:

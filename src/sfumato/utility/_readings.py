@@ -2,7 +2,8 @@
 
 Every column becomes numbers: continuous values and dates themselves, ordinal values by their position,
 nominal ones as codes that differ or do not. A released cell is then a *span* of numbers or a set of them
-(`sfumato.data.generalised.cover`), and the measures of loss take it in one of three ways (`Reading`).
+(`sfumato.data.generalised.cover`), and the measures of loss take it in one of three ways
+(`GeneralisedReading`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sfumato.errors import DataError
 from sfumato.kernels.arrays import Floats, Ints
 
 #: How a generalised value is read: in its middle, at the member farthest from the truth, or as any member.
-Reading: TypeAlias = Literal["midpoint", "worst", "expected"]
+GeneralisedReading: TypeAlias = Literal["midpoint", "worst", "expected"]
 
 #: Records of a table: numbers of them, or all in their order, which costs no copy.
 Rows: TypeAlias = Ints | slice
@@ -88,7 +89,7 @@ def spans_of(original: Table, protected: Table, name: str) -> tuple[Floats, Cove
     domain = extent(numbers, *leaves, column=column)
     # Beside instants days are counted in microseconds, one by one.
     cover = replace(cover, domain=domain, step=float(cover.step > 0 or column.integer))
-    return numbers, cover.closed(wildcards="silent")
+    return numbers, cover.close_ends(wildcards="silent")
 
 
 def middles_of(original: Table, protected: Table, name: str) -> tuple[Floats, Floats]:
@@ -109,7 +110,7 @@ def _at_positions(original: Table, name: str, cover: Cover) -> tuple[Floats, Cov
     first = np.searchsorted(places, cover.lows).astype(np.float64)
     last = np.searchsorted(places, cover.highs, side="right") - 1.0
     # A range in which no original value lies is between two of them.
-    middle, between, silent = (first + last) / 2, last < first, cover.silent
+    middle, between, silent = (first + last) / 2, last < first, cover.uninformative
     lows, highs = (np.where(silent, np.nan, np.where(between, middle, end)) for end in (first, last))
     numbers = np.where(coded.codes < 0, np.nan, coded.codes.astype(np.float64))
     return numbers, Cover(lows, highs, cover.domain, step=1.0)

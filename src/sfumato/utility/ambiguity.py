@@ -106,7 +106,7 @@ class Ambiguity(Measure):
 
 def _possible(numbers: Floats, spans: Cover) -> Floats:
     """How many values of the original each cell may stand for, and 1 at least."""
-    silent = spans.silent
+    silent = spans.uninformative
     if spans.exact and not silent.any():
         return np.ones(len(silent))
     distinct = np.unique(numbers[~np.isnan(numbers)])

@@ -16,7 +16,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.utility._features import MAX_CATEGORIES, labels_of, standardised, weights_of_both
+from sfumato.utility._features import MAX_CATEGORIES, labels_of, standardise_pair, weights_of_both
 from sfumato.utility._marginals import DistributionMeasure
 from sfumato.utility._readings import spans_of
 
@@ -96,7 +96,7 @@ class AnalyticalLoss(DistributionMeasure):
         if not found:
             return Score.not_estimable("no column of the original says anything of people")
         columns = [evidence.original.schema[name] for name in found]
-        compared = Comparison.of(found, columns, weights)
+        compared = MomentComparison.of(found, columns, weights)
         losses = {name: each.loss for name, each in found.items()}
         worth = [column.importance for column in columns]
         parts = {
@@ -105,16 +105,16 @@ class AnalyticalLoss(DistributionMeasure):
             "associations": compared.associations(),
             "models": compared.models(),
         }
-        told = {part: value for part, value in parts.items() if value is not None}
-        value = float(np.average(list(told.values()), weights=[PARTS[part] for part in told]))
-        return Score(value=value, by_column=losses, details=dict(told))
+        known_losses = {part: value for part, value in parts.items() if value is not None}
+        value = float(np.average(list(known_losses.values()), weights=[PARTS[part] for part in known_losses]))
+        return Score(value=value, by_column=losses, details=dict(known_losses))
 
 
 # Columns --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class RecordFeatures:
     """Features of the records of one table: a row for each, or one for each code and the code of each."""
 
     rows: Floats
@@ -128,7 +128,7 @@ class Features:
 
 
 @dataclass(frozen=True, eq=False)
-class Content:
+class ColumnContent:
     """What one column tells in both tables.
 
     Of a nominal column the features are the shares of its categories; of others the rank, and then the amount
@@ -136,8 +136,8 @@ class Content:
     may stand for; ``unsure`` and ``moved`` are u and s of the formula.
     """
 
-    original: Features
-    released: Features
+    original: RecordFeatures
+    released: RecordFeatures
     within: Floats
     unsure: float
     moved: float
@@ -145,37 +145,46 @@ class Content:
     loss: float = 1.0
 
 
-def _content(evidence: Evidence, name: str, weights: tuple[Floats, Floats]) -> Content | None:
+def _content(evidence: Evidence, name: str, weights: tuple[Floats, Floats]) -> ColumnContent | None:
     """Read a column of both tables; None where the original says nothing."""
     assert evidence.protected is not None  # `refuses` saw to it
     kind = evidence.original.schema[name].kind
     numbers, spans = spans_of(evidence.original, evidence.protected, name)
-    mine, theirs = weights[0] * ~np.isnan(numbers), weights[1] * ~spans.silent
-    if not mine.sum() > 0:
+    original_weights, released_weights = weights[0] * ~np.isnan(numbers), weights[1] * ~spans.uninformative
+    if not original_weights.sum() > 0:
         return None
-    held = theirs / (theirs.sum() or 1.0)
-    found = (_nominal if kind is Kind.NOMINAL else _ordered)(numbers, spans, mine / mine.sum(), held)
+    held = released_weights / (released_weights.sum() or 1.0)
+    found = (_nominal if kind is Kind.NOMINAL else _rank_content)(
+        numbers, spans, original_weights / original_weights.sum(), held
+    )
     if kind is Kind.CONTINUOUS:
-        found = _with_amounts(found, *standardised(numbers, spans.middles), mine)
-    there, said = mine.sum() / weights[0].sum(), theirs.sum() / (weights[1].sum() or 1.0)
-    kept = min(1.0, said * min(1.0, len(theirs) / len(mine)) / there)
-    loss = 1.0 - kept * (1.0 - found.unsure) * (1.0 - found.moved)
+        found = _with_amounts(found, *standardise_pair(numbers, spans.middles), original_weights)
+    there, released_share = (
+        original_weights.sum() / weights[0].sum(),
+        released_weights.sum() / (weights[1].sum() or 1.0),
+    )
+    share = min(1.0, released_share * min(1.0, len(released_weights) / len(original_weights)) / there)
+    loss = 1.0 - share * (1.0 - found.unsure) * (1.0 - found.moved)
     return replace(found, loss=float(min(max(loss, 0.0), 1.0)))
 
 
-def _with_amounts(found: Content, mine: Floats, theirs: Floats, weights: Floats) -> Content:
+def _with_amounts(
+    found: ColumnContent, original_weights: Floats, released_weights: Floats, weights: Floats
+) -> ColumnContent:
     original, released = (
         replace(each, rows=np.column_stack([each.rows, amounts]))
-        for each, amounts in ((found.original, mine), (found.released, theirs))
+        for each, amounts in ((found.original, original_weights), (found.released, released_weights))
     )
-    middle = np.average(mine, weights=weights)
-    deviation = float(np.average(np.abs(mine - middle), weights=weights))
+    middle = np.average(original_weights, weights=weights)
+    deviation = float(np.average(np.abs(original_weights - middle), weights=weights))
     return replace(
         found, original=original, released=released, within=np.append(found.within, 0.0), deviation=deviation
     )
 
 
-def _nominal(numbers: Floats, spans: Cover, mine: Floats, theirs: Floats) -> Content:
+def _nominal(
+    numbers: Floats, spans: Cover, original_weights: Floats, released_weights: Floats
+) -> ColumnContent:
     """The shares of the categories; a set stands for each of its values as often as the original has it."""
     from scipy.special import xlogy
 
@@ -183,14 +192,14 @@ def _nominal(numbers: Floats, spans: Cover, mine: Floats, theirs: Floats) -> Con
     labels, owners, members = labels_of(spans)
     n_codes = int(max(codes.max(initial=-1), members.max(initial=-1))) + 1
     n_labels = int(max(labels.max(initial=-1), owners.max(initial=-1))) + 1
-    masses = np.bincount(codes[codes >= 0], mine[codes >= 0], minlength=n_codes)
+    masses = np.bincount(codes[codes >= 0], original_weights[codes >= 0], minlength=n_codes)
     sizes = np.bincount(owners, minlength=n_labels)
     known = np.bincount(owners, masses[members], minlength=n_labels)
     likely = np.where(
         known[owners] > 0, masses[members] / np.where(known > 0, known, 1.0)[owners], 1.0 / sizes[owners]
     )
     entropy = np.bincount(owners, -xlogy(likely, likely), minlength=n_labels)
-    held = np.bincount(labels[labels >= 0], theirs[labels >= 0], minlength=n_labels)
+    held = np.bincount(labels[labels >= 0], released_weights[labels >= 0], minlength=n_labels)
     whole = float(-xlogy(masses, masses).sum())
     unsure = min(1.0, float(held @ entropy) / whole) if whole > _CONSTANT else 0.0
     after = np.bincount(members, held[owners] * likely, minlength=n_codes)
@@ -201,43 +210,45 @@ def _nominal(numbers: Floats, spans: Cover, mine: Floats, theirs: Floats) -> Con
     slots[np.argsort(-masses, kind="stable")] = np.minimum(np.arange(n_codes), width - 1)
     of_label = np.bincount(owners * width + slots[members], likely, minlength=n_labels * width)
     shares = of_label.reshape(n_labels, width)
-    return Content(
-        Features(np.eye(width)[slots], codes >= 0, codes),
-        Features(np.vstack([shares, np.zeros((1, width))]), labels >= 0, labels),
+    return ColumnContent(
+        RecordFeatures(np.eye(width)[slots], codes >= 0, codes),
+        RecordFeatures(np.vstack([shares, np.zeros((1, width))]), labels >= 0, labels),
         np.asarray(held @ (shares * (1.0 - shares)), dtype=np.float64),
         unsure,
         min(1.0, moved) if held.any() else 0.0,
     )
 
 
-def _ordered(numbers: Floats, spans: Cover, mine: Floats, theirs: Floats) -> Content:
+def _rank_content(
+    numbers: Floats, spans: Cover, original_weights: Floats, released_weights: Floats
+) -> ColumnContent:
     """The ranks among the original's people; a range stands for all of them that it covers."""
     there = ~np.isnan(numbers)
     values, places = np.unique(numbers[there], return_inverse=True)
-    masses = np.bincount(places, mine[there]).astype(np.float64)
+    masses = np.bincount(places, original_weights[there]).astype(np.float64)
     ends = np.append(0.0, np.cumsum(masses))
     ranks = (ends[:-1] + ends[1:]) / 2
     first = np.searchsorted(values, spans.lows)
     last = np.maximum(first, np.searchsorted(values, spans.highs, side="right"))
     lows, highs, coarse = ends[first], ends[last], (last - first > 1) & (spans.lows < spans.highs)
     middles, widths = (lows + highs) / 2, np.where(coarse, highs - lows, 0.0)
-    per_mass = np.where(coarse, theirs / np.where(widths > 0, widths, 1.0), 0.0)
+    per_mass = np.where(coarse, released_weights / np.where(widths > 0, widths, 1.0), 0.0)
     opened = np.bincount(first, per_mass, minlength=len(ends)) - np.bincount(
         last, per_mass, minlength=len(ends)
     )
     covered = masses * np.cumsum(opened)[:-1]
-    exact = ~coarse & ~spans.silent
+    exact = ~coarse & ~spans.uninformative
     points = np.concatenate([ranks, middles[exact]])
-    excess = np.concatenate([masses - covered, -theirs[exact]])
+    excess = np.concatenate([masses - covered, -released_weights[exact]])
     order = np.argsort(points, kind="stable")
     work = np.abs(np.cumsum(excess[order])[:-1]) @ np.diff(points[order])
     most = float(masses @ np.abs(ranks - 0.5)) or 0.5
     unsure = np.where(coarse, _differences(masses, ranks, first, last), 0.0)
-    return Content(
-        Features(np.interp(numbers, values, ranks)[:, None], there),
-        Features(middles[:, None], ~spans.silent),
-        np.array([theirs @ widths**2 / 12]),
-        min(1.0, float(theirs @ unsure)),
+    return ColumnContent(
+        RecordFeatures(np.interp(numbers, values, ranks)[:, None], there),
+        RecordFeatures(middles[:, None], ~spans.uninformative),
+        np.array([released_weights @ widths**2 / 12]),
+        min(1.0, float(released_weights @ unsure)),
         min(1.0, float(work) / most) if exact.any() or coarse.any() else 0.0,
     )
 
@@ -267,7 +278,7 @@ def _differences(masses: Floats, ranks: Floats, first: Ints, last: Ints) -> Floa
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FeatureMoments:
     """Moments of all features of a table: means and covariances of each pair where both have a value."""
 
     means: Floats  # [p, p] of the first feature, over the records that have both
@@ -276,7 +287,7 @@ class Moments:
     within: Floats  # [p]
 
     @classmethod
-    def of(cls, sides: list[Features], weights: Floats, within: Floats) -> Moments:
+    def of(cls, sides: list[RecordFeatures], weights: Floats, within: Floats) -> FeatureMoments:
         """Sum over the records, some at a time."""
         widths = [each.rows.shape[1] for each in sides]
         totals = np.zeros((3, sum(widths), sum(widths)))
@@ -310,19 +321,19 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class MomentComparison:
     """The moments of both tables, and which features are of which column."""
 
     columns: list[Column]
     places: list[slice]
-    original: Moments
-    released: Moments
+    original: FeatureMoments
+    released: FeatureMoments
     deviations: list[float]
 
     @classmethod
     def of(
-        cls, contents: dict[str, Content], columns: list[Column], weights: tuple[Floats, Floats]
-    ) -> Comparison:
+        cls, contents: dict[str, ColumnContent], columns: list[Column], weights: tuple[Floats, Floats]
+    ) -> MomentComparison:
         """Compare what the columns tell in both tables."""
         own = [contents[column.name] for column in columns]
         ends = np.cumsum([0, *(len(each.within) for each in own)])
@@ -330,8 +341,8 @@ class Comparison:
         return cls(
             columns,
             [slice(int(start), int(end)) for start, end in pairwise(ends)],
-            Moments.of([each.original for each in own], weights[0], np.zeros(len(within))),
-            Moments.of([each.released for each in own], weights[1], within),
+            FeatureMoments.of([each.original for each in own], weights[0], np.zeros(len(within))),
+            FeatureMoments.of([each.released for each in own], weights[1], within),
             [each.deviation for each in own],
         )
 

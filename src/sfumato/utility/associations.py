@@ -14,7 +14,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats
-from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
+from sfumato.utility._binnings import BinnedColumn, bin_column, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
 from sfumato.utility._marginals import DistributionMeasure, Generalised, read_both
 from sfumato.utility.distributions import GENERALISED, total_variation
@@ -92,9 +92,9 @@ class ContingencyMeasure(PairMeasure):
             ("contingency", names, self.bins, self.categories, self.generalised),
             lambda: self._tables(evidence, names, run),
         )
-        return {pair: self.between(*both) for pair, both in tables.items()}
+        return {pair: self.difference(*both) for pair, both in tables.items()}
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def difference(self, first: Floats, second: Floats) -> float:
         """The difference of two joint distributions over the same cells."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
 
@@ -103,15 +103,15 @@ class ContingencyMeasure(PairMeasure):
     ) -> dict[Pair, tuple[Floats, Floats]]:
         """The joint distributions of all pairs, in the original and in the release."""
         assert evidence.protected is not None  # `refuses` saw to it
-        columns: list[dict[str, Binned]] = [{}, {}]
+        columns: list[dict[str, BinnedColumn]] = [{}, {}]
         for name in names:
             kind = evidence.original.schema[name].kind
             readings = read_both(evidence.original, evidence.protected, name)
             how = reading_of(kind, self.generalised)
-            spreads = [reading.spread(how) for reading in readings]
+            spreads = [reading.distribution(how) for reading in readings]
             binning = binning_of(spreads[0], spreads[1], kind, bins=self.bins, most=self.categories)
             for side, reading in zip(columns, readings, strict=True):
-                side[name] = binned(reading, binning, how)
+                side[name] = bin_column(reading, binning, how)
         weights = evidence.original.weights, evidence.protected.weights
         pairs = list(combinations(names, 2))
         return {
@@ -160,7 +160,7 @@ class ContingencyDifference(ContingencyMeasure):
     title = "Difference of two-way tables"
     references = ("gibbs2002", "hundepool2012")
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def difference(self, first: Floats, second: Floats) -> float:
         """Half the sum of absolute differences."""
         return total_variation(first, second)
 
@@ -204,7 +204,7 @@ class CramersVDifference(ContingencyMeasure):
     title = "Difference of Cramér's V"
     references = ("cramer1946",)
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def difference(self, first: Floats, second: Floats) -> float:
         """The difference of both."""
         return abs(cramers_v(first) - cramers_v(second))
 
@@ -249,7 +249,7 @@ class MutualInformationDifference(ContingencyMeasure):
         True, "Whether information counts as a share of what could be told, not in bits."
     )
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def difference(self, first: Floats, second: Floats) -> float:
         """The difference of both."""
         one, other = (mutual_information(each, normalised=self.normalised) for each in (first, second))
         return abs(one - other)

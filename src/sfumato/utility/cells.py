@@ -80,10 +80,13 @@ class SuppressedCells(Measure):
         by_column: dict[str, float] = {}
         names = self.columns(evidence)
         for name in run.track(self.title, names, len(names)):
-            there, silent = ~silent_cells(evidence.original, name), silent_cells(evidence.protected, name)
+            there, silent = (
+                ~uninformative_cells(evidence.original, name),
+                uninformative_cells(evidence.protected, name),
+            )
             if mapped:
                 there = there[sources]
-                cells, held = int(there.sum()), float((there & _taken(silent, released)).sum())
+                cells, held = int(there.sum()), float((there & _flags_of_rows(silent, released)).sum())
             else:
                 cells = int(there.sum())
                 beyond = float(silent.mean()) - float(1.0 - there.mean()) if len(silent) else 1.0
@@ -106,12 +109,12 @@ class SuppressedCells(Measure):
         )
 
 
-def silent_cells(table: Table, name: str) -> Flags:
+def uninformative_cells(table: Table, name: str) -> Flags:
     """Which cells of a column say nothing: they are missing, suppressed, or a wildcard."""
     return table.missing(name) | wildcards(table, name)
 
 
-def _taken(flags: Flags, released: Rows) -> Flags:
+def _flags_of_rows(flags: Flags, released: Rows) -> Flags:
     """The flags of these released records; of those that are none, yes."""
     return flags[released] if isinstance(released, slice) else np.append(flags, [True])[released]
 
@@ -199,25 +202,30 @@ def _same(evidence: Evidence, name: str, rows: tuple[Rows, Rows]) -> Flags:
     original, protected = evidence.original, evidence.protected
     released, sources = rows
     if original.schema[name].kind is Kind.SET or original.is_generalised(name):
-        mine, theirs = _shown(original, name), _shown(protected, name)
-        if mine.dtype != theirs.dtype:
-            mine, theirs = (each.is_null().replace(False, None) for each in (mine, theirs))
+        original_cells, released_cells = _cell_texts(original, name), _cell_texts(protected, name)
+        if original_cells.dtype != released_cells.dtype:
+            original_cells, released_cells = (
+                each.is_null().replace(False, None) for each in (original_cells, released_cells)
+            )
         if not isinstance(sources, slice) and not isinstance(released, slice):
-            mine, theirs = mine.gather(sources), theirs.gather(np.maximum(released, 0))
-        same = mine.eq_missing(theirs).to_numpy().copy()
-        if mine.dtype == pl.Boolean:
-            same &= mine.is_not_null().to_numpy()
+            original_cells, released_cells = (
+                original_cells.gather(sources),
+                released_cells.gather(np.maximum(released, 0)),
+            )
+        same = original_cells.eq_missing(released_cells).to_numpy().copy()
+        if original_cells.dtype == pl.Boolean:
+            same &= original_cells.is_not_null().to_numpy()
     else:
         numbers, spans = spans_of(original, protected, name)
         own, spans = numbers[sources], spans.take(released)
         same = (spans.lows == own) & (spans.highs == own)
-        same |= np.isnan(own) & _taken(protected.missing(name), released)
+        same |= np.isnan(own) & _flags_of_rows(protected.missing(name), released)
     if not isinstance(released, slice):
         same &= released >= 0
     return same
 
 
-def _shown(table: Table, name: str) -> pl.Series:
+def _cell_texts(table: Table, name: str) -> pl.Series:
     """What the cells of a set-valued or generalised column say, alike where they say the same."""
     series = pl.select(pl.when(pl.Series(~table.missing(name))).then(table.frame[name])).to_series()
     if isinstance(series.dtype, pl.List):

@@ -52,7 +52,7 @@ class ClassSizes:
     sizes: Ints
     n: int
 
-    def kept(self, k: int) -> Ints:
+    def classes_of_at_least(self, k: int) -> Ints:
         """The classes that are not too small."""
         return self.sizes[self.sizes >= k]
 
@@ -68,8 +68,8 @@ def class_sizes(evidence: Evidence, names: tuple[str, ...]) -> tuple[ClassSizes,
         wanted, suppressed = len(released), suppressed_records(released, names, original, rows)
         if rows is not None:
             wanted += n_left_out(pairs_of(evidence)[0])
-        mine, theirs = _sizes(original, names), _sizes(released, names, ~suppressed)
-        return ClassSizes(mine, len(original)), ClassSizes(theirs, wanted)
+        original_sizes, released_sizes = _sizes(original, names), _sizes(released, names, ~suppressed)
+        return ClassSizes(original_sizes, len(original)), ClassSizes(released_sizes, wanted)
 
     return evidence.remember(("sizes of classes", names), count)
 
@@ -146,9 +146,9 @@ class Discernibility(ClassLoss):
                 "discernibility": sums[1],
                 "discernibility_of_original": sums[0],
                 "value_of_original": sums[0] / original.n**2,
-                "classes": len(release.kept(self.k)),
+                "classes": len(release.classes_of_at_least(self.k)),
                 "records": release.n,
-                "records_suppressed": release.n - int(release.kept(self.k).sum()),
+                "records_suppressed": release.n - int(release.classes_of_at_least(self.k).sum()),
                 "columns": len(names),
             },
         )
@@ -156,10 +156,10 @@ class Discernibility(ClassLoss):
 
 def _squares(classes: ClassSizes, k: int) -> int:
     """The sum of squared sizes; who is suppressed counts as alike to all. In whole numbers of any size."""
-    kept = classes.kept(k)
-    sizes, counts = np.unique(kept, return_counts=True)
+    class_sizes = classes.classes_of_at_least(k)
+    sizes, counts = np.unique(class_sizes, return_counts=True)
     together = sum(int(size) ** 2 * int(count) for size, count in zip(sizes, counts, strict=True))
-    return together + classes.n * (classes.n - int(kept.sum()))
+    return together + classes.n * (classes.n - int(class_sizes.sum()))
 
 
 class AverageClassSize(ClassLoss):
@@ -218,7 +218,9 @@ class AverageClassSize(ClassLoss):
             return Score.not_estimable("one of the tables has no records")
         assert evidence.protected is not None
         # Whoever is shown with nothing but suppressed keys is alike: together they are one class, as in ARX.
-        n_classes = len(release.kept(self.k)) + (int(release.sizes.sum()) < len(evidence.protected))
+        n_classes = len(release.classes_of_at_least(self.k)) + (
+            int(release.sizes.sum()) < len(evidence.protected)
+        )
         if not n_classes:
             return Score.not_estimable(f"no class has {self.k} records")
         # Of the original all classes count: it need not be k-anonymous.
@@ -231,7 +233,7 @@ class AverageClassSize(ClassLoss):
                 "value_of_original": before,
                 "largest_class": int(release.sizes.max(initial=0)),
                 "records": release.n,
-                "records_suppressed": release.n - int(release.kept(self.k).sum()),
+                "records_suppressed": release.n - int(release.classes_of_at_least(self.k).sum()),
                 "columns": len(names),
             },
         )

@@ -101,7 +101,9 @@ class ClassificationMetric(Measure):
         """Group the release by its keys and see who is not with the majority."""
         assert evidence.protected is not None  # `refuses` saw to it
         keys = self.columns(evidence)
-        mine, theirs = (alike(table, keys) for table in (evidence.original, evidence.protected))
+        original_classes, released_classes = (
+            class_of_records(table, keys) for table in (evidence.original, evidence.protected)
+        )
         weights, released_weights = evidence.original.weights, weights_of(evidence)
         weights = np.ones(len(evidence.original)) if weights is None else weights
         if released_weights is None:
@@ -109,11 +111,11 @@ class ClassificationMetric(Measure):
         found: dict[str, tuple[float, float]] = {}
         for target in self.targets(evidence):
             classes, released = codes_of_both(evidence.original, evidence.protected, target)
-            baseline = _share(penalties(*mine, classes, classes, weights), weights)
+            baseline = _share(penalties(*original_classes, classes, classes, weights), weights)
             truth, sources = released, evidence.source_rows
             if sources is not None:
                 truth = np.append(classes, -1)[sources]  # a source of −1 is the last: nobody's class
-            lost = penalties(*theirs, released, truth, released_weights)
+            lost = penalties(*released_classes, released, truth, released_weights)
             if sources is None:
                 share = _share(lost, released_weights)
                 found[target] = 1.0 if np.isnan(share) and len(lost) else share, baseline  # no class is left
@@ -126,7 +128,10 @@ class ClassificationMetric(Measure):
             value=float(np.mean([value for value, _ in known])),
             by_column={target: value for target, (value, _) in found.items() if not np.isnan(value)},
             baseline=float(np.mean([baseline for _, baseline in known])),
-            details={"groups": int(theirs[0].max(initial=-1)) + 1, "suppressed": int(theirs[1].sum())},
+            details={
+                "groups": int(released_classes[0].max(initial=-1)) + 1,
+                "suppressed": int(released_classes[1].sum()),
+            },
         )
 
 
@@ -146,7 +151,7 @@ def _by_original(lost: Floats, sources: Ints, classes: Ints) -> Floats:
     return np.where(classes < 0, np.nan, means)
 
 
-def alike(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
+def class_of_records(table: Table, keys: tuple[str, ...]) -> tuple[Ints, Flags]:
     """The group of each record, those of the same keys; and which records say nothing in any key."""
     series, silent = [], np.ones(len(table), dtype=np.bool_)
     for place, name in enumerate(keys):

@@ -34,15 +34,15 @@ class ClusterMeasure(ModelMeasure):
     clusters: int = param(5, "Number of clusters.", ge=2, le=100, symbol="k")
     starts: int = param(5, "Number of times k-means begins anew; the best end counts.", ge=1, le=100)
 
-    def clustered(self, evidence: Evidence, run: Run) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:
+    def cluster_both(self, evidence: Evidence, run: Run) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:
         """The points of both tables with the cluster of each."""
         names = self.columns(evidence)
         first, second = evidence.remember(("points", names), lambda: _points(evidence, names))
         seed = int(run.rng("start").integers(1 << 31))
-        mine, centres = k_means(first, self.clusters, self.starts, seed)
+        original_clusters, centres = k_means(first, self.clusters, self.starts, seed)
         # The release may begin where the original ended, so that a difference is one of the data.
-        theirs, _ = k_means(second, self.clusters, self.starts, seed, also=centres)
-        return (first, mine), (second, theirs)
+        released_clusters, _ = k_means(second, self.clusters, self.starts, seed, also=centres)
+        return (first, original_clusters), (second, released_clusters)
 
 
 class ClusterAgreement(ClusterMeasure):
@@ -102,23 +102,23 @@ class ClusterAgreement(ClusterMeasure):
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Cluster both tables and count the pairs."""
         assert evidence.source_rows is not None
-        (_, mine), (_, theirs) = self.clustered(evidence, run)
+        (_, original_clusters), (_, released_clusters) = self.cluster_both(evidence, run)
         known = evidence.source_rows >= 0
         if known.sum() < 2:  # noqa: PLR2004
             return Score.not_estimable(
                 "fewer than two released records have an original, so there is no pair"
             )
-        if not mine.any():
+        if not original_clusters.any():
             return Score.not_estimable("all original records are alike, so there are no clusters")
-        found = agreement(mine[evidence.source_rows[known]], theirs[known])
+        found = agreement(original_clusters[evidence.source_rows[known]], released_clusters[known])
         value, baseline = found[self.index]
         return Score(
             value=value,
             baseline=baseline,
             details={
                 "adjusted_rand": found["adjusted-rand"][0],
-                "clusters": int(mine.max()) + 1,
-                "clusters_released": int(theirs.max()) + 1,
+                "clusters": int(original_clusters.max()) + 1,
+                "clusters_released": int(released_clusters.max()) + 1,
             },
         )
 
@@ -193,15 +193,15 @@ class ClusterStructure(ClusterMeasure):
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Cluster both tables and compare how clear the clusters are."""
-        (first, mine), (second, theirs) = self.clustered(evidence, run)
-        if not mine.any() or not theirs.any():
+        (first, original_clusters), (second, released_clusters) = self.cluster_both(evidence, run)
+        if not original_clusters.any() or not released_clusters.any():
             return Score.not_estimable("all records of one table are alike, so there are no clusters")
         if self.index == "davies-bouldin":
-            indices = davies_bouldin(first, mine), davies_bouldin(second, theirs)
-            return Score(value=abs(indices[0] - indices[1]), details=_said(*indices))
+            indices = davies_bouldin(first, original_clusters), davies_bouldin(second, released_clusters)
+            return Score(value=abs(indices[0] - indices[1]), details=_score_details(*indices))
         found = [
             silhouettes(points, labels, _probes(len(points), self.probes, run.rng("probes", side)))
-            for side, (points, labels) in enumerate(((first, mine), (second, theirs)))
+            for side, (points, labels) in enumerate(((first, original_clusters), (second, released_clusters)))
         ]
         value = float(abs(found[0].mean() - found[1].mean()))
         doubt = [_error(each, len(points)) for each, points in zip(found, (first, second), strict=True)]
@@ -209,11 +209,11 @@ class ClusterStructure(ClusterMeasure):
         return Score(
             value=value,
             interval=(max(value - half, 0.0), value + half) if half > 0 else None,
-            details=_said(float(found[0].mean()), float(found[1].mean())),
+            details=_score_details(float(found[0].mean()), float(found[1].mean())),
         )
 
 
-def _said(original: float, released: float) -> dict[str, float | int | str]:
+def _score_details(original: float, released: float) -> dict[str, float | int | str]:
     return {"original": original, "released": released}
 
 
@@ -282,23 +282,28 @@ def agreement(first: Ints, second: Ints) -> dict[str, tuple[float, float]]:
     """Indices of agreement of two partitions of the same records, each with what chance gives."""
     n_pairs = len(first) * (len(first) - 1) / 2
     table = np.bincount(first * (int(second.max()) + 1) + second)
-    both, mine, theirs = (
+    both, original_pairs, released_pairs = (
         float((counts * (counts - 1.0) / 2).sum())
         for counts in (table, np.bincount(first), np.bincount(second))
     )
-    by_chance = mine * theirs / n_pairs
-    room = (mine + theirs) / 2 - by_chance
-    scale = float(np.sqrt(mine * theirs)) or np.nan  # where no two records are together it says nothing
+    by_chance = original_pairs * released_pairs / n_pairs
+    room = (original_pairs + released_pairs) / 2 - by_chance
+    scale = (
+        float(np.sqrt(original_pairs * released_pairs)) or np.nan
+    )  # where no two records are together it says nothing
     return {
-        "rand": (_rand(both, mine, theirs, n_pairs), _rand(by_chance, mine, theirs, n_pairs)),
+        "rand": (
+            _rand(both, original_pairs, released_pairs, n_pairs),
+            _rand(by_chance, original_pairs, released_pairs, n_pairs),
+        ),
         "fowlkes-mallows": (both / scale, by_chance / scale),
         "adjusted-rand": ((both - by_chance) / room if room > 0 else 1.0, 0.0),
     }
 
 
-def _rand(both: float, mine: float, theirs: float, n_pairs: float) -> float:
+def _rand(both: float, original_pairs: float, released_pairs: float, n_pairs: float) -> float:
     """The share of pairs that are together in both or apart in both."""
-    return (n_pairs + 2 * both - mine - theirs) / n_pairs
+    return (n_pairs + 2 * both - original_pairs - released_pairs) / n_pairs
 
 
 def silhouettes(points: Floats, labels: Ints, probes: Ints) -> Floats:

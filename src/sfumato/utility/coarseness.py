@@ -84,7 +84,7 @@ class GeneralisationLoss(Measure):
         released = np.concatenate((released, np.full(len(left_out), -1)))
         squares, by_column = np.zeros(len(sources)), {}
         for name in run.track(self.title, names, len(names)):
-            distances = _standardised(evidence, name, sources, released)
+            distances = _standardised_distances(evidence, name, sources, released)
             if distances is not None:
                 squares += distances**2
                 by_column[name] = float(distances.mean())
@@ -105,12 +105,12 @@ class GeneralisationLoss(Measure):
         )
 
 
-def _standardised(evidence: Evidence, name: str, sources: Ints, released: Ints) -> Floats | None:
+def _standardised_distances(evidence: Evidence, name: str, sources: Ints, released: Ints) -> Floats | None:
     """How far the farthest value is from each original one, in standard deviations; None if all are alike."""
     assert evidence.protected is not None  # measures see to it
     original = evidence.original
     values, cover = cover_of(original, evidence.protected, name)
-    cover = replace(cover, domain=extent(values, column=original.schema[name])).closed().take(released)
+    cover = replace(cover, domain=extent(values, column=original.schema[name])).close_ends().take(released)
     own = values[sources]
     if original.schema[name].kind is Kind.NOMINAL:
         codes = original.codes(name).codes

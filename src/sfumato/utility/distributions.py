@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import ORDERED, Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of, reading_of
-from sfumato.utility._marginals import DistributionMeasure, Generalised, Spread, read_both
+from sfumato.utility._marginals import ColumnDistribution, DistributionMeasure, Generalised, read_both
 
 GENERALISED = {"midpoint": "In its middle.", "expected": "Spread evenly over what it stands for."}
 
@@ -174,10 +174,10 @@ class KolmogorovSmirnov(ColumnDistance):
             return gap_of(evidence, name, self.generalised)[0]
         assert evidence.protected is not None  # `refuses` saw to it
         one, other = read_both(evidence.original, evidence.protected, name)
-        expected = one.spread("expected")
+        expected = one.distribution("expected")
         first, largest = _line(expected), 0.0
         # The release's distribution function is highest, and lowest, with all values at one end.
-        for end in (other.spread("low"), other.spread("high")):
+        for end in (other.distribution("low"), other.distribution("high")):
             found = kernels.distributions.gap(first, _line(end))
             largest = max(largest, _largest(found, expected.missing - end.missing))
         return largest
@@ -189,12 +189,12 @@ def gap_of(evidence: Evidence, name: str, generalised: Generalised) -> tuple[flo
     def compare() -> tuple[float, float]:
         assert evidence.protected is not None  # `refuses` saw to it
         one, other = read_both(evidence.original, evidence.protected, name)
-        return _gap(one.spread(generalised), other.spread(generalised))
+        return _gap(one.distribution(generalised), other.distribution(generalised))
 
     return evidence.remember(("gap", name, generalised), compare)
 
 
-def _gap(one: Spread, other: Spread) -> tuple[float, float]:
+def _gap(one: ColumnDistribution, other: ColumnDistribution) -> tuple[float, float]:
     first, second = _line(one), _line(other)
     found = kernels.distributions.gap(first, second)
     surplus = one.missing - other.missing
@@ -204,9 +204,9 @@ def _gap(one: Spread, other: Spread) -> tuple[float, float]:
     return _largest(found, surplus), half_area / (half_range or 0.5) + abs(surplus)
 
 
-def _line(spread: Spread) -> Any:
+def _line(spread: ColumnDistribution) -> Any:
     points, sums = spread.ascending()
-    return kernels.distributions.Line(points, sums, max(spread.n, 1))
+    return kernels.distributions.LineMasses(points, sums, max(spread.n, 1))
 
 
 def _largest(found: Any, surplus: float) -> float:
@@ -228,9 +228,11 @@ class BinnedDistance(ColumnDistance):
 
     def distance(self, evidence: Evidence, name: str) -> float:
         """The distance of one column's masses."""
-        return self.between(*both_masses(evidence, name, bins=self.bins, generalised=self.generalised))
+        return self.distance_between(
+            *both_masses(evidence, name, bins=self.bins, generalised=self.generalised)
+        )
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def distance_between(self, first: Floats, second: Floats) -> float:
         """The distance of two distributions over the same bins."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
 
@@ -271,7 +273,7 @@ class TotalVariation(BinnedDistance):
     title = "Total variation distance"
     references = ("gibbs2002",)
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def distance_between(self, first: Floats, second: Floats) -> float:
         """Half the sum of absolute differences."""
         return total_variation(first, second)
 
@@ -311,7 +313,7 @@ class Hellinger(BinnedDistance):
     title = "Hellinger distance"
     references = ("gibbs2002",)
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def distance_between(self, first: Floats, second: Floats) -> float:
         """The distance of the roots."""
         squares = float(((np.sqrt(first) - np.sqrt(second)) ** 2).sum())
         return min(1.0, float(np.sqrt(squares / 2)))
@@ -353,7 +355,7 @@ class JensenShannon(BinnedDistance):
     title = "Jensen–Shannon distance"
     references = ("lin1991", "endres2003")
 
-    def between(self, first: Floats, second: Floats) -> float:
+    def distance_between(self, first: Floats, second: Floats) -> float:
         """The root of the divergence."""
         bits = _bits_over(first, first + second) + _bits_over(second, first + second)
         return float(np.sqrt(min(max(bits / 2, 0.0), 1.0)))
@@ -379,7 +381,7 @@ def both_masses(
         kind = evidence.original.schema[name].kind
         how = reading_of(kind, generalised)
         readings = read_both(evidence.original, evidence.protected, name)
-        one, other = (reading.spread(how) for reading in readings)
+        one, other = (reading.distribution(how) for reading in readings)
         one = one if kind is Kind.NOMINAL else one.in_order()
         binning = binning_of(one, other, kind, bins=bins)
         return binning.masses(one), binning.masses(other)

@@ -12,7 +12,7 @@ from sfumato.core.measure import Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats
-from sfumato.utility._binnings import Binned, binned, binning_of, joint_masses, reading_of
+from sfumato.utility._binnings import BinnedColumn, bin_column, binning_of, joint_masses, reading_of
 from sfumato.utility._marginals import read_both
 from sfumato.utility.distributions import BinnedDistance, both_masses
 
@@ -118,7 +118,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
         if self.dimension == "one" or empty:
             return super().measure(evidence, run)
         names = self.columns(evidence)
-        sides = {name: self._binned(evidence, name) for name in names}
+        sides = {name: self._common_bins(evidence, name) for name in names}
         weights = evidence.original.weights, evidence.protected.weights
         found: dict[str, list[float]] = {name: [] for name in names}
         pairs = list(combinations(names, 2))
@@ -143,14 +143,16 @@ class KullbackLeiblerDivergence(BinnedDistance):
             },
         )
 
-    def _binned(self, evidence: Evidence, name: str) -> tuple[Binned, Binned]:
+    def _common_bins(self, evidence: Evidence, name: str) -> tuple[BinnedColumn, BinnedColumn]:
         """A column of both tables, in common bins."""
         assert evidence.protected is not None
         kind = evidence.original.schema[name].kind
         how = reading_of(kind, self.generalised)
         one, other = read_both(evidence.original, evidence.protected, name)
-        binning = binning_of(one.spread(how), other.spread(how), kind, bins=self.bins, most=_MAX_CATEGORIES)
-        return binned(one, binning, how), binned(other, binning, how)
+        binning = binning_of(
+            one.distribution(how), other.distribution(how), kind, bins=self.bins, most=_MAX_CATEGORIES
+        )
+        return bin_column(one, binning, how), bin_column(other, binning, how)
 
 
 def divergence(first: Floats, second: Floats, *, pseudo_records: float, n: int) -> float:

@@ -17,7 +17,7 @@ from sfumato.data.schema import COMPARABLE, ORDERED, Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of
 from sfumato.utility._correlations import correlations_of_both
-from sfumato.utility._marginals import Generalised, Spread, read_both, readable_columns
+from sfumato.utility._marginals import ColumnDistribution, Generalised, read_both, readable_columns
 from sfumato.utility.distributions import GENERALISED
 
 Of: TypeAlias = Literal["mean", "variance", "quantile", "correlation"]
@@ -27,7 +27,7 @@ _FARTHEST = 1e60
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A number estimated from one table, and its confidence interval."""
 
     value: float
@@ -35,12 +35,12 @@ class Estimate:
     high: float
 
     @property
-    def known(self) -> bool:
+    def is_estimable(self) -> bool:
         """Whether the table had enough values to estimate it."""
         return bool(np.isfinite([self.value, self.low, self.high]).all())
 
 
-_UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+_UNKNOWN = IntervalEstimate(np.nan, np.nan, np.nan)
 
 
 class EstimateMeasure(Measure):
@@ -94,9 +94,9 @@ class EstimateMeasure(Measure):
         found: dict[tuple[str, ...], list[float]] = {}
         n_lost = 0
         for whose, first, second in self.estimates(evidence, names, run):
-            if first.known:
-                n_lost += not second.known
-                found.setdefault(whose, []).append(self.compared(first, second))
+            if first.is_estimable:
+                n_lost += not second.is_estimable
+                found.setdefault(whose, []).append(self.compare(first, second))
         if not found:
             return Score.not_estimable("the original has too few values to estimate any of it")
         means = {whose: float(np.mean(values)) for whose, values in found.items()}
@@ -117,13 +117,13 @@ class EstimateMeasure(Measure):
             },
         )
 
-    def compared(self, first: Estimate, second: Estimate) -> float:
+    def compare(self, first: IntervalEstimate, second: IntervalEstimate) -> float:
         """How an estimate from the release compares with that from the original, which is known."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
 
     def estimates(
         self, evidence: Evidence, names: tuple[str, ...], run: Run
-    ) -> Iterator[tuple[tuple[str, ...], Estimate, Estimate]]:
+    ) -> Iterator[tuple[tuple[str, ...], IntervalEstimate, IntervalEstimate]]:
         """Yield what is estimated of each column (or pair) in both tables."""
         assert evidence.protected is not None  # `refuses` saw to it
         if self.of == "correlation":
@@ -133,7 +133,7 @@ class EstimateMeasure(Measure):
             kind = evidence.original.schema[name].kind
             one, other = read_both(evidence.original, evidence.protected, name)
             if kind is Kind.NOMINAL:
-                sides = [each.spread("expected") for each in (one, other)]
+                sides = [each.distribution("expected") for each in (one, other)]
                 binning = binning_of(sides[0], sides[1], kind, bins=2)
                 shares = [_shares_of_present(binning.masses(side), side) for side in sides]
                 for first, second in zip(*shares, strict=True):
@@ -145,13 +145,14 @@ class EstimateMeasure(Measure):
                         )
             else:
                 both = _in_deviations(
-                    one.spread(self.generalised).in_order(), other.spread(self.generalised).in_order()
+                    one.distribution(self.generalised).in_order(),
+                    other.distribution(self.generalised).in_order(),
                 )
                 yield (name,), self._of_numbers(both[0]), self._of_numbers(both[1])
 
     def _correlations(
         self, evidence: Evidence, names: tuple[str, ...], run: Run
-    ) -> Iterator[tuple[tuple[str, ...], Estimate, Estimate]]:
+    ) -> Iterator[tuple[tuple[str, ...], IntervalEstimate, IntervalEstimate]]:
         both = correlations_of_both(evidence, names, run, by="value", generalised=self.generalised)
         for i, j in combinations(range(len(names)), 2):
             first, second = (self._correlation(found[i, j], n[i, j]) for found, n in both)
@@ -163,25 +164,25 @@ class EstimateMeasure(Measure):
 
         return float(ndtri(0.5 + self.level / 2))
 
-    def _correlation(self, value: float, n: float) -> Estimate:
+    def _correlation(self, value: float, n: float) -> IntervalEstimate:
         """Fisher's interval."""
         if n <= 3:  # noqa: PLR2004  — its variance is 1 / (n − 3)
             return _UNKNOWN
         with np.errstate(divide="ignore"):
             centre = np.arctanh(value)
         reach = self._quantile() / np.sqrt(n - 3)
-        return Estimate(float(value), float(np.tanh(centre - reach)), float(np.tanh(centre + reach)))
+        return IntervalEstimate(float(value), float(np.tanh(centre - reach)), float(np.tanh(centre + reach)))
 
-    def _share(self, share: float, n: float) -> Estimate:
+    def _share(self, share: float, n: float) -> IntervalEstimate:
         """Wilson's interval."""
         if n <= 0:
             return _UNKNOWN
         square = self._quantile() ** 2 / n
         centre = (share + square / 2) / (1 + square)
         reach = np.sqrt(square * share * max(1 - share, 0.0) + square**2 / 4) / (1 + square)
-        return Estimate(share, float(centre - reach), float(centre + reach))
+        return IntervalEstimate(share, float(centre - reach), float(centre + reach))
 
-    def _of_numbers(self, column: Spread) -> Estimate:
+    def _of_numbers(self, column: ColumnDistribution) -> IntervalEstimate:
         if column.effective < 2 or not len(column.points):  # noqa: PLR2004  — one value does not vary
             return _UNKNOWN
         if self.of == "quantile":
@@ -194,14 +195,14 @@ class EstimateMeasure(Measure):
         if self.of == "variance":
             fourth = float(np.average(squares**2, weights=masses))
             reach = self._quantile() * np.sqrt(max(fourth - around**2, 0.0) / column.effective)
-            return Estimate(variance, variance - reach, variance + reach)
+            return IntervalEstimate(variance, variance - reach, variance + reach)
         from scipy.special import stdtrit
 
         deviate = float(stdtrit(column.effective - 1, 0.5 + self.level / 2))
         reach = deviate * np.sqrt(variance / column.effective)
-        return Estimate(mean, mean - reach, mean + reach)
+        return IntervalEstimate(mean, mean - reach, mean + reach)
 
-    def _position(self, column: Spread) -> Estimate:
+    def _position(self, column: ColumnDistribution) -> IntervalEstimate:
         """Woodruff's interval: the quantiles of the orders between which the true order is covered."""
         points, sums = column.ascending()
         reach = self._quantile() * np.sqrt(self.order * (1 - self.order) / column.effective)
@@ -211,7 +212,7 @@ class EstimateMeasure(Measure):
         else:
             places = np.ceil(orders * len(points) * (1 - 1e-12)).astype(np.int64) - 1
         value, low, high = points[np.clip(places, 0, len(points) - 1)]
-        return Estimate(float(value), float(low), float(high))
+        return IntervalEstimate(float(value), float(low), float(high))
 
 
 class IntervalOverlap(EstimateMeasure):
@@ -265,9 +266,9 @@ class IntervalOverlap(EstimateMeasure):
         """The confidence of the intervals."""
         return self.confidence
 
-    def compared(self, first: Estimate, second: Estimate) -> float:
+    def compare(self, first: IntervalEstimate, second: IntervalEstimate) -> float:
         """The overlap of two intervals."""
-        return overlap(first, second) if second.known else 0.0
+        return overlap(first, second) if second.is_estimable else 0.0
 
 
 class EstimateDifference(EstimateMeasure):
@@ -307,12 +308,12 @@ class EstimateDifference(EstimateMeasure):
     bounds = (0.0, np.inf)
     references = ("karr2006", "hundepool2012")
 
-    def compared(self, first: Estimate, second: Estimate) -> float:
+    def compare(self, first: IntervalEstimate, second: IntervalEstimate) -> float:
         """The distance of two estimates; of numbers they are in the original's deviations already."""
-        return abs(second.value - first.value) if second.known else np.inf
+        return abs(second.value - first.value) if second.is_estimable else np.inf
 
 
-def overlap(first: Estimate, second: Estimate) -> float:
+def overlap(first: IntervalEstimate, second: IntervalEstimate) -> float:
     """The mean share of each interval that lies in the other; a point lies in it or does not."""
     shared = min(first.high, second.high) - max(first.low, second.low)
     if shared < 0:
@@ -321,13 +322,15 @@ def overlap(first: Estimate, second: Estimate) -> float:
     return float(np.mean([min(shared / length, 1.0) if length > 0 else 1.0 for length in lengths]))
 
 
-def _shares_of_present(masses: Floats, spread: Spread) -> list[float]:
+def _shares_of_present(masses: Floats, spread: ColumnDistribution) -> list[float]:
     """The shares of categories among the values that are there."""
     there = max(1.0 - spread.missing, 0.0)
     return [float(mass) for mass in (masses[:-1] / there if there > 0 else np.zeros(len(masses) - 1))]
 
 
-def _in_deviations(one: Spread, other: Spread) -> tuple[Spread, Spread]:
+def _in_deviations(
+    one: ColumnDistribution, other: ColumnDistribution
+) -> tuple[ColumnDistribution, ColumnDistribution]:
     """Both columns in standard deviations of the original, from its middle; of a constant, as they are."""
     if not len(one.points):
         return one, other

@@ -38,7 +38,7 @@ class CoarseCells(Measure):
     def coarseness(self, spans: Cover, evidence: Evidence, name: str, sources: Rows | None) -> Floats:
         """How coarse the cells of a column are, where they say something, and whose they are if known."""
 
-    def noted(self, spans: Cover, losses: Floats) -> Counter[str]:  # noqa: ARG002
+    def count_details(self, spans: Cover, losses: Floats) -> Counter[str]:  # noqa: ARG002
         """What else is to be counted in a column."""
         return Counter()
 
@@ -54,13 +54,13 @@ class CoarseCells(Measure):
             known, spans = cells_of(evidence, name, released, sources)
             if not known.any():
                 continue
-            losses = np.where(spans.silent, 1.0, self.coarseness(spans, evidence, name, sources))
+            losses = np.where(spans.uninformative, 1.0, self.coarseness(spans, evidence, name, sources))
             share = known if weights is None else known * weights
             by_column[name] = float((losses * share).sum() / share.sum())
             sums, counts = sums + losses * known, counts + known
             counted["generalised_cells"] += int((known & (spans.lows < spans.highs)).sum())
-            counted["suppressed_cells"] += int((known & spans.silent).sum())
-            counted += self.noted(spans, losses * known)
+            counted["suppressed_cells"] += int((known & spans.uninformative).sum())
+            counted += self.count_details(spans, losses * known)
         if not by_column:
             return Score.not_estimable("no released cell stands for a value of the original")
         return Score(
@@ -153,7 +153,7 @@ class GeneralisedInformationLoss(CoarseCells):
 
     def coarseness(self, spans: Cover, *_: object) -> Floats:
         """The share of the range that each cell spans."""
-        return spans.spread()
+        return spans.share_of_domain()
 
 
 class PrecisionLoss(CoarseCells):
@@ -215,16 +215,16 @@ class PrecisionLoss(CoarseCells):
         if spans.sets is not None and spans.codes is not None:
             levels = spans.sets.levels
             return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
-        shares = spans.spread()
+        shares = spans.share_of_domain()
         key = None if spans.exact or sources is None else _levels_of(evidence, name)
         if key is None or sources is None:
             return shares
         for level in reversed(range(key.height - 1)):
             climbed = spans_of(evidence.original, key.write(evidence.original, level), name)[1].take(sources)
-            shares[_are_alike(climbed, spans)] = level / (key.height - 1)
+            shares[_have_equal_ranges(climbed, spans)] = level / (key.height - 1)
         return shares
 
-    def noted(self, spans: Cover, losses: Floats) -> Counter[str]:
+    def count_details(self, spans: Cover, losses: Floats) -> Counter[str]:
         """The number of steps up, where there are levels."""
         height = 0 if spans.sets is None else int(spans.sets.levels.max(initial=0))
         return Counter(steps=round(float(losses.sum()) * height))
@@ -241,6 +241,6 @@ def _levels_of(evidence: Evidence, name: str) -> KeyLevels | None:
         return None
 
 
-def _are_alike(first: Cover, second: Cover) -> Flags:
+def _have_equal_ranges(first: Cover, second: Cover) -> Flags:
     alike: Flags = (first.lows == second.lows) & (first.highs == second.highs)
     return alike

@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.kernels.arrays import Floats
-from sfumato.utility._readings import Reading, Rows, by_original, n_left_out, pairs_of, spans_of
+from sfumato.utility._readings import GeneralisedReading, Rows, by_original, n_left_out, pairs_of, spans_of
 
 
 class MappedLoss(Measure):
@@ -27,7 +27,7 @@ class MappedLoss(Measure):
     cost = "n"
     needs = Needs(mapping=True, exact_original=True)
 
-    generalised: Reading = param(
+    generalised: GeneralisedReading = param(
         "midpoint",
         "How a range or set is read.",
         choices={
@@ -258,7 +258,7 @@ class SseRatio(MappedLoss):
 
 
 #: Beyond these powers of two squares of values are no numbers any more: the column is taken in another unit.
-_FAR = 400
+_MAX_EXPONENT = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +298,9 @@ class Changes:
         return float(np.nanmax(self.distances, initial=0.0)) or 1.0
 
 
-def changes_of(evidence: Evidence, name: str, rows: tuple[Rows, Rows], reading: Reading) -> Changes | None:
+def changes_of(
+    evidence: Evidence, name: str, rows: tuple[Rows, Rows], reading: GeneralisedReading
+) -> Changes | None:
     """Compare a column of both tables; None where the original has no value."""
     assert evidence.protected is not None
     released, sources = rows
@@ -319,11 +321,11 @@ def changes_of(evidence: Evidence, name: str, rows: tuple[Rows, Rows], reading: 
     else:
         numbers, spans = _in_a_safe_unit(numbers, spans)
         own = numbers[sources]
-        whole = _Column.of(numbers[present], weights, spans.domain)
+        whole = _OriginalColumn.of(numbers[present], weights, spans.domain)
         distances, squares = _of_numbers(own, spans, whole, reading)
         variance = whole.variance
     known = ~np.isnan(own)
-    silent = spans.silent & known
+    silent = spans.uninformative & known
     coarse = 0 if spans.exact else int((known & (spans.lows < spans.highs)).sum())
     return Changes(distances, squares, own, variance, int(present.sum()), coarse, int(silent.sum()))
 
@@ -332,7 +334,7 @@ def _in_a_safe_unit(numbers: Floats, spans: Cover) -> tuple[Floats, Cover]:
     """Take a power of two off where squares would not be numbers."""
     sizes = [float(np.nanmax(np.abs(each), initial=0.0)) for each in (numbers, spans.lows, spans.highs)]
     exponent = int(np.frexp(max(sizes))[1])
-    if abs(exponent) <= _FAR:
+    if abs(exponent) <= _MAX_EXPONENT:
         return numbers, spans
     lows = np.ldexp(spans.lows, -exponent)
     sets = spans.sets
@@ -348,7 +350,7 @@ def _in_a_safe_unit(numbers: Floats, spans: Cover) -> tuple[Floats, Cover]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _OriginalColumn:
     """The original column as a whole, for which a cell stands that says nothing."""
 
     values: Floats
@@ -358,7 +360,7 @@ class _Column:
     domain: tuple[float, float]
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats, domain: tuple[float, float]) -> _Column:
+    def of(cls, values: Floats, weights: Floats, domain: tuple[float, float]) -> _OriginalColumn:
         # Around a first value, so that a constant has a variance of exactly 0 and offsets cost no digits.
         centred = values - values[0]
         mean = float((centred * weights).sum())
@@ -366,7 +368,7 @@ class _Column:
         mean = float(values[0]) if variance == 0.0 else float(values[0] + mean)
         return cls(values, weights, mean, variance, domain)
 
-    def distances(self, own: Floats, reading: Reading) -> tuple[Floats, Floats]:
+    def distances(self, own: Floats, reading: GeneralisedReading) -> tuple[Floats, Floats]:
         """How far the column is from each of some values, and the square."""
         if reading == "worst":
             farthest = np.maximum(np.abs(own - self.domain[0]), np.abs(own - self.domain[1]))
@@ -384,7 +386,9 @@ class _Column:
         return np.maximum(distances, 0.0), squares + self.variance
 
 
-def _of_numbers(own: Floats, spans: Cover, whole: _Column, reading: Reading) -> tuple[Floats, Floats]:
+def _of_numbers(
+    own: Floats, spans: Cover, whole: _OriginalColumn, reading: GeneralisedReading
+) -> tuple[Floats, Floats]:
     if spans.exact:
         distances = np.abs(own - spans.lows)
         squares = distances**2
@@ -395,14 +399,16 @@ def _of_numbers(own: Floats, spans: Cover, whole: _Column, reading: Reading) -> 
         distances = np.abs(own - spans.middles)
         squares = distances**2
     else:
-        distances, squares = _expected(own, spans) if spans.sets is None else _expected_of_sets(own, spans)
-    said_nothing = spans.silent & ~np.isnan(own)
+        distances, squares = (
+            _expected_distances(own, spans) if spans.sets is None else _expected_of_sets(own, spans)
+        )
+    said_nothing = spans.uninformative & ~np.isnan(own)
     if said_nothing.any():
         distances[said_nothing], squares[said_nothing] = whole.distances(own[said_nothing], reading)
     return distances, squares
 
 
-def _expected(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
+def _expected_distances(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
     """The mean distance, and square, from each value to those of its range, all alike."""
     widths, step = spans.highs - spans.lows, spans.step
     below, above = own - spans.lows, spans.highs - own
@@ -417,7 +423,7 @@ def _expected_of_sets(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
     assert spans.sets is not None
     assert spans.codes is not None
     distances, squares = np.full(len(own), np.nan), np.full(len(own), np.nan)
-    there = ~np.isnan(own) & ~spans.silent
+    there = ~np.isnan(own) & ~spans.uninformative
     if not there.any():
         return distances, squares
     codes, sets = spans.codes[there], spans.sets
@@ -442,7 +448,7 @@ def _expected_of_sets(own: Floats, spans: Cover) -> tuple[Floats, Floats]:
 
 
 def _of_codes(
-    numbers: Floats, sources: Rows, spans: Cover, weights: Floats, reading: Reading
+    numbers: Floats, sources: Rows, spans: Cover, weights: Floats, reading: GeneralisedReading
 ) -> tuple[Floats, Floats, float]:
     r"""Compare values that only differ or do not: each is a corner, and a set of them the centre of some.
 
@@ -458,7 +464,7 @@ def _of_codes(
         holds / sizes,
         1.0 / sizes,
     )  # of the truth in the cell; what its centre has of itself
-    silent = spans.silent & known
+    silent = spans.uninformative & known
     true_share[silent] = shares[own[silent].astype(np.int64)]
     own_share[silent] = chance_alike
     if reading == "midpoint":
@@ -477,4 +483,4 @@ def _sizes(spans: Cover) -> Floats:
         sizes = np.append(spans.sets.sizes, 1)[spans.codes].astype(np.float64)
     else:
         sizes = np.floor(spans.highs - spans.lows) + 1.0
-    return np.where(spans.silent, 1.0, sizes)
+    return np.where(spans.uninformative, 1.0, sizes)

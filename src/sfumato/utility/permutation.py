@@ -99,13 +99,16 @@ class RankUtility(Measure):
             first, second, units = standardised_both(evidence, names)
             if self.of == "values":
                 first, second = (each * (units / units.max()) for each in (first, second))
-        mine, theirs = along_eigenvectors(covariance(first), covariance(second))
-        if mine.sum() <= 0:
+        original_values, released_values = along_eigenvectors(covariance(first), covariance(second))
+        if original_values.sum() <= 0:
             return Score.not_estimable("no column of the original varies")
         details = {"columns": len(names), "records": len(first), "released": len(second)}
-        if theirs.sum() <= 0:
+        if released_values.sum() <= 0:
             return Score(value=0.0, details={**details, "released_variation": "none"})
-        return Score(value=_utility(mine / mine.sum(), theirs / theirs.sum()), details=details)
+        return Score(
+            value=_utility(original_values / original_values.sum(), released_values / released_values.sum()),
+            details=details,
+        )
 
 
 def _ranks(evidence: Evidence, names: tuple[str, ...]) -> tuple[Floats, Floats]:
@@ -122,9 +125,9 @@ def _ranks(evidence: Evidence, names: tuple[str, ...]) -> tuple[Floats, Floats]:
     return first, second
 
 
-def _utility(mine: Floats, theirs: Floats) -> float:
-    difference = float(((mine - theirs) ** 2).sum())
-    most = float(((mine - 1.0 / len(mine)) ** 2).sum())
+def _utility(original_values: Floats, released_values: Floats) -> float:
+    difference = float(((original_values - released_values) ** 2).sum())
+    most = float(((original_values - 1.0 / len(original_values)) ** 2).sum())
     if most <= _NOTHING:
         return 1.0 if difference <= _NOTHING else 0.0
     return 1.0 - min(1.0, difference / most)

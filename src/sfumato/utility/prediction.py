@@ -20,7 +20,7 @@ from sfumato.utility._features import (
     TargetMeasure,
     features_of,
     shares_of,
-    standardised,
+    standardise_pair,
     weights_of_both,
 )
 from sfumato.utility._learners import Learner, Model, Training, learner
@@ -72,7 +72,7 @@ class PredictionMeasure(TargetMeasure):
         for target in targets:
             task = _task(evidence, target, self.predictors_of(evidence, target), classes=self.classes)
             if task is not None:
-                found[target] = self._repeated(task, run.at("target", target))
+                found[target] = self._scores_by_repeat(task, run.at("target", target))
         if not found:
             return Score.not_estimable("no target varies in the original and is there in the release")
         means = np.mean(list(found.values()), axis=0)  # [repeats, (release, original, guess)]
@@ -85,7 +85,7 @@ class PredictionMeasure(TargetMeasure):
             details={"guess": guess, "targets": len(found), "targets_left_out": len(targets) - len(found)},
         )
 
-    def _repeated(self, task: Task, run: Run) -> Floats:
+    def _scores_by_repeat(self, task: Task, run: Run) -> Floats:
         """Score a model of the release, one of the original, and a guess, in each repeat [repeats, 3]."""
         models: tuple[Model, ...] = (self.model, self.model, "guess")
         scores = []
@@ -260,8 +260,8 @@ def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, class
     assert evidence.protected is not None
     features = features_of(evidence, predictors)
     numbers, spans = spans_of(evidence.original, evidence.protected, target)
-    mine, theirs = weights_of_both(evidence)
-    there, taught = np.flatnonzero(~np.isnan(numbers)), np.flatnonzero(~spans.silent)
+    original_weights, released_weights = weights_of_both(evidence)
+    there, taught = np.flatnonzero(~np.isnan(numbers)), np.flatnonzero(~spans.uninformative)
     places = np.full(len(numbers) + 1, -1, dtype=np.int64)  # a source of −1 is the last: nobody
     places[there] = np.arange(len(there))
     sources = None if evidence.source_rows is None else places[evidence.source_rows[taught]]
@@ -270,7 +270,7 @@ def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, class
         truth = np.nonzero(shares[0][there])[1].astype(np.float64)  # the one class of each
         answers = shares[0][there], shares[1][taught]
     else:
-        values = standardised(numbers, spans.means)
+        values = standardise_pair(numbers, spans.means)
         truth = values[0][there]
         answers = values[0][there], values[1][taught]
     if len(there) < 2 or not len(taught) or not np.ptp(truth) > 0:  # noqa: PLR2004
@@ -279,9 +279,9 @@ def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, class
     return Task(
         tested=tested,
         truth=truth,
-        weights=mine[there],
-        taught=_training(tested, answers[0], mine[there], np.arange(len(there))),
-        released=_training(features.released[taught], answers[1], theirs[taught], sources),
+        weights=original_weights[there],
+        taught=_training(tested, answers[0], original_weights[there], np.arange(len(there))),
+        released=_training(features.released[taught], answers[1], released_weights[taught], sources),
         n_classes=answers[0].shape[1] if classes else 0,
     )
 
@@ -342,7 +342,7 @@ def _from_fold(training: Training, folds: Ints, fold: int) -> Flags:
 # How good predictions are --------------------------------------------------------------------------------
 
 
-Verdict = Callable[[Ints, Floats, Floats], float]
+PredictionScore = Callable[[Ints, Floats, Floats], float]
 
 
 def accuracy(truth: Ints, chances: Floats, weights: Floats) -> float:
@@ -411,7 +411,7 @@ def mae(truth: Floats, guesses: Floats, weights: Floats) -> float:
 
 
 #: How predictions of classes are scored: the true classes, the chance of each class, the weights.
-VERDICTS: Mapping[str, Verdict] = MappingProxyType(
+VERDICTS: Mapping[str, PredictionScore] = MappingProxyType(
     {
         "accuracy": accuracy,
         "precision": precision,

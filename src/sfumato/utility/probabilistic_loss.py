@@ -17,7 +17,7 @@ from sfumato.utility._matrices import column_means, covariance, standardised_bot
 _PARTS = 20
 
 #: A difference of statistics, of columns in standard deviations, that comes from rounding alone.
-_ROUNDING = 1e-12
+_FLOAT_TOLERANCE = 1e-12
 
 #: Records whose products are summed up at once.
 _BLOCK = 1 << 17
@@ -102,12 +102,12 @@ class ProbabilisticInformationLoss(Measure):
         assert evidence.protected is not None
         names = self.columns(evidence)
         first, second, _ = standardised_both(evidence, names)
-        kept = np.flatnonzero((~np.isnan(first)).any(axis=0))
-        if not len(second) or not len(kept):
+        columns = np.flatnonzero((~np.isnan(first)).any(axis=0))
+        if not len(second) or not len(columns):
             return Score.not_estimable("no column has values in the original, or the release has no records")
-        if len(kept) < len(names):
-            first, second, names = first[:, kept], second[:, kept], tuple(names[i] for i in kept)
-        found = _Found(len(names))
+        if len(columns) < len(names):
+            first, second, names = first[:, columns], second[:, columns], tuple(names[i] for i in columns)
+        found = _StatisticLosses(len(names))
         _moments(first, second, found)
         for i in run.track(self.title, range(len(names)), len(names)):
             found.add("quantiles", i, i, _quantiles(first[:, i], second[:, i]))
@@ -128,7 +128,7 @@ class ProbabilisticInformationLoss(Measure):
 
 
 @dataclass
-class _Found:
+class _StatisticLosses:
     """The losses found so far, by statistic and by column."""
 
     n_columns: int
@@ -145,33 +145,49 @@ class _Found:
             self.of_column[column].append(loss)
 
 
-def _moments(first: Floats, second: Floats, found: _Found) -> None:
+def _moments(first: Floats, second: Floats, found: _StatisticLosses) -> None:
     """Compare means, variances, covariances and correlations."""
     counts = _counts(second)
     shifts = [column_means(first), column_means(second)]
-    mine, theirs = covariance(first), covariance(second)
+    original_values, released_values = covariance(first), covariance(second)
     squares, cubes = _high_moments(first, shifts[0])
     for i in range(found.n_columns):
         n = int(counts[i, i])
-        found.add("mean", i, i, _loss(shifts[0][i] - shifts[1][i], mine[i, i], n))
-        found.add("variance", i, i, _loss(mine[i, i] - theirs[i, i], squares[i, i] - mine[i, i] ** 2, n))
+        found.add("mean", i, i, _loss(shifts[0][i] - shifts[1][i], original_values[i, i], n))
+        found.add(
+            "variance",
+            i,
+            i,
+            _loss(
+                original_values[i, i] - released_values[i, i], squares[i, i] - original_values[i, i] ** 2, n
+            ),
+        )
         for j in range(i):
-            n, moved = int(counts[i, j]), mine[i, j] - theirs[i, j]
-            found.add("covariance", i, j, _loss(moved, squares[i, j] - mine[i, j] ** 2, n))
-            deviations = np.sqrt(mine[i, i] * mine[j, j]), np.sqrt(theirs[i, i] * theirs[j, j])
+            n, moved = int(counts[i, j]), original_values[i, j] - released_values[i, j]
+            found.add("covariance", i, j, _loss(moved, squares[i, j] - original_values[i, j] ** 2, n))
+            deviations = (
+                np.sqrt(original_values[i, i] * original_values[j, j]),
+                np.sqrt(released_values[i, i] * released_values[j, j]),
+            )
             if deviations[0] == 0:  # it has no correlation to lose
                 continue
-            before = mine[i, j] / deviations[0]
-            moved = np.inf if deviations[1] == 0 else before - theirs[i, j] / deviations[1]
-            found.add("correlation", i, j, _loss(moved, _of_correlation(mine, squares, cubes, i, j), n))
+            before = original_values[i, j] / deviations[0]
+            moved = np.inf if deviations[1] == 0 else before - released_values[i, j] / deviations[1]
+            found.add(
+                "correlation", i, j, _loss(moved, _of_correlation(original_values, squares, cubes, i, j), n)
+            )
 
 
-def _of_correlation(mine: Floats, squares: Floats, cubes: Floats, i: int, j: int) -> float:
+def _of_correlation(original_values: Floats, squares: Floats, cubes: Floats, i: int, j: int) -> float:
     """The variance of a correlation, times the number of records."""
-    both = mine[i, i] * mine[j, j]
-    correlation = mine[i, j] / np.sqrt(both)
-    fours = squares[i, i] / mine[i, i] ** 2 + squares[j, j] / mine[j, j] ** 2 + 2 * squares[i, j] / both
-    threes = (cubes[i, j] / mine[i, i] + cubes[j, i] / mine[j, j]) / np.sqrt(both)
+    both = original_values[i, i] * original_values[j, j]
+    correlation = original_values[i, j] / np.sqrt(both)
+    fours = (
+        squares[i, i] / original_values[i, i] ** 2
+        + squares[j, j] / original_values[j, j] ** 2
+        + 2 * squares[i, j] / both
+    )
+    threes = (cubes[i, j] / original_values[i, i] + cubes[j, i] / original_values[j, j]) / np.sqrt(both)
     return float(squares[i, j] / both + correlation**2 / 4 * fours - correlation * threes)
 
 
@@ -205,7 +221,7 @@ def _loss(moved: float, variance: float, n: int) -> float:
 
     if n == 0:  # nothing is left of it
         return 1.0
-    if abs(moved) <= _ROUNDING:
+    if abs(moved) <= _FLOAT_TOLERANCE:
         return 0.0
     error = np.sqrt(max(variance, 0.0) / n)
     return float(erf(abs(moved) / error / np.sqrt(2.0))) if error > 0 else 1.0
@@ -213,15 +229,22 @@ def _loss(moved: float, variance: float, n: int) -> float:
 
 def _quantiles(original: Floats, released: Floats) -> float:
     """The mean loss of the quantiles of one column."""
-    mine, theirs = (np.sort(each[~np.isnan(each)]) for each in (original, released))
-    if not len(theirs):
+    original_values, released_values = (np.sort(each[~np.isnan(each)]) for each in (original, released))
+    if not len(released_values):
         return 1.0
     parts = np.arange(1, _PARTS)
-    places = theirs[-(-parts * len(theirs) // _PARTS) - 1]  # the least value with a share of p at or below it
+    places = released_values[
+        -(-parts * len(released_values) // _PARTS) - 1
+    ]  # the least value with a share of p at or below it
     shares = parts / _PARTS
     # Between the share below a value and that up to it lies every p of which it is the quantile.
-    below, up_to = (np.searchsorted(mine, places, side=side) / len(mine) for side in ("left", "right"))
+    below, up_to = (
+        np.searchsorted(original_values, places, side=side) / len(original_values)
+        for side in ("left", "right")
+    )
     apart = np.maximum(np.maximum(below - shares, shares - up_to), 0.0)
     variances = shares * (1 - shares)
-    losses = [_loss(move, spread, len(theirs)) for move, spread in zip(apart, variances, strict=True)]
+    losses = [
+        _loss(move, spread, len(released_values)) for move, spread in zip(apart, variances, strict=True)
+    ]
     return float(np.mean(losses))

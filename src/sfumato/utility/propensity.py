@@ -13,7 +13,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.regression import fit_logistic, weighted_gram, whitening, with_constant
-from sfumato.utility._features import Features, ModelMeasure, features_of, weights_of_both
+from sfumato.utility._features import FeaturePair, ModelMeasure, features_of, weights_of_both
 
 #: Records of the smaller table that there must be for each term of the model.
 _RECORDS_PER_TERM = 10
@@ -55,9 +55,9 @@ class PropensityMeasure(ModelMeasure):
         """Fit the model once for all measures of the same evidence."""
         names = self.columns(evidence)
         key = ("propensity", names, self.effects, self.terms)
-        return evidence.remember(key, lambda: self._fitted(evidence, names))
+        return evidence.remember(key, lambda: self._fit_propensity(evidence, names))
 
-    def _fitted(self, evidence: Evidence, names: tuple[str, ...]) -> Propensity:
+    def _fit_propensity(self, evidence: Evidence, names: tuple[str, ...]) -> Propensity:
         features = features_of(evidence, names)
         weights = weights_of_both(evidence)
         sizes = len(weights[0]), len(weights[1])
@@ -118,7 +118,7 @@ class PropensityMeanSquare(PropensityMeasure):
     def fit(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — it takes no chance
         """Fit the propensity score and take its mean square."""
         found = self.propensity(evidence)
-        return Score(value=found.mean_square, baseline=found.expected, details=_said(found))
+        return Score(value=found.mean_square, baseline=found.expected, details=_propensity_details(found))
 
 
 class PropensityRatio(PropensityMeasure):
@@ -169,26 +169,26 @@ class PropensityRatio(PropensityMeasure):
         found = self.propensity(evidence)
         if not found.expected > 0:
             return Score.not_estimable("no column varies, so nothing could tell the tables apart")
-        details = {**_said(found), "pmse": found.mean_square}
+        details = {**_propensity_details(found), "pmse": found.mean_square}
         return Score(value=found.mean_square / found.expected, baseline=1.0, details=details)
 
 
-def _said(found: Propensity) -> dict[str, float | int | str]:
-    said: dict[str, float | int | str] = {
+def _propensity_details(found: Propensity) -> dict[str, float | int | str]:
+    details: dict[str, float | int | str] = {
         "terms": found.terms,
         "terms_left_out": found.left_out,
         "expected": found.expected,
     }
     if found.deviation > 0:
-        said["standardised"] = (found.mean_square - found.expected) / found.deviation
-    return said
+        details["standardised"] = (found.mean_square - found.expected) / found.deviation
+    return details
 
 
-def _terms(features: Features, *, pairs: bool, most: int) -> tuple[list[tuple[int, int]], int]:
+def _terms(features: FeaturePair, *, pairs: bool, most: int) -> tuple[list[tuple[int, int]], int]:
     """Choose the terms of the model as pairs of features (−1: alone), and say how many were left out."""
     n_features = len(features.columns)
     everyone = np.vstack([features.original, features.released])
-    alone = _most_varied(everyone.var(axis=0), most)
+    alone = _largest_variances(everyone.var(axis=0), most)
     chosen = [(int(place), -1) for place in alone]
     possible = n_features
     room = most - len(chosen)
@@ -201,12 +201,12 @@ def _terms(features: Features, *, pairs: bool, most: int) -> tuple[list[tuple[in
         second = np.concatenate([numbers, second[apart]])
         possible += len(first)
         if room > 0 and len(first):
-            best = _most_varied(_variances(everyone, first, second), room)
+            best = _largest_variances(_variances(everyone, first, second), room)
             chosen += [(int(first[place]), int(second[place])) for place in best]
     return chosen, possible - len(chosen)
 
 
-def _most_varied(variances: Floats, most: int) -> Ints:
+def _largest_variances(variances: Floats, most: int) -> Ints:
     """The places of the largest variances that are not 0, in order of place."""
     order = np.argsort(-variances, kind="stable")[:most]
     return np.sort(order[variances[order] > 0])

@@ -15,7 +15,7 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
-from sfumato.data.generalised.cover import Cover, Sets
+from sfumato.data.generalised.cover import Cover, LabelSets
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
@@ -86,7 +86,7 @@ class QueryError(ModelMeasure):
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Draw the queries and answer each from both tables."""
         names = self.columns(evidence)
-        asked = [column for name in names if (column := _asked(evidence, name)) is not None]
+        asked = [column for name in names if (column := _queried_column(evidence, name)) is not None]
         if not asked:
             return Score.not_estimable("no column of the original holds a value to ask for")
         dimensions = min(self.dimensions, len(asked))
@@ -109,7 +109,7 @@ class QueryError(ModelMeasure):
         )
 
     def _answers(
-        self, asked: list[Asked], chosen: Flags, evidence: Evidence, run: Run
+        self, asked: list[QueriedColumn], chosen: Flags, evidence: Evidence, run: Run
     ) -> tuple[Floats, Floats]:
         """The share of the records of each table that meets each query, some queries at a time."""
         weights = weights_of_both(evidence)
@@ -124,7 +124,7 @@ class QueryError(ModelMeasure):
             for column, rng, rows in zip(asked, chances, asking.T, strict=True):
                 conditions = column.draw(int(rows.sum()), share, rng)
                 truth[rows] *= conditions.met_by(column.values)
-                released.meet(column.name, rows, column.released(conditions))
+                released.meet(column.name, rows, column.released_chances(conditions))
             for side, met in enumerate((truth, released.of_records())):
                 answers[side, start : start + step] = met @ weights[side] / weights[side].sum()
         return answers[0], answers[1]
@@ -175,21 +175,21 @@ def _chances_of(shown: Evidence, name: str, wanted: Any) -> Floats:
             f"{len(wanted)} values for a {column.kind} column"
         )
     values = [each for each in (wanted if isinstance(wanted, list | tuple) else [wanted]) if each is not None]
-    said = Table(pl.DataFrame({name: pl.Series(values)}), Schema((replace(column, missing=()),)))
-    asked = _asked(replace(shown, original=said), name) if values else None
+    queried = Table(pl.DataFrame({name: pl.Series(values)}), Schema((replace(column, missing=()),)))
+    asked = _queried_column(replace(shown, original=queried), name) if values else None
     if asked is None:
         raise ParameterError(f"a condition on `{name}` must name a value, got: none")
     numbers = asked.values
     if ranged:
         ends = np.array([-np.inf, np.inf])
         ends[[each is not None for each in wanted]] = numbers
-        return asked.released(Ranges(ends[:1, None], ends[1:, None]))
+        return asked.released_chances(Ranges(ends[:1, None], ends[1:, None]))
     if column.kind is Kind.NOMINAL:
         chosen = np.zeros((1, int(numbers.max()) + 2), dtype=np.bool_)
         chosen[0, numbers.astype(np.int64)] = True
-        return asked.released(Choices(chosen))
+        return asked.released_chances(Choices(chosen))
     points = np.unique(numbers)[:, None]
-    met: Floats = asked.released(Ranges(points, points)).sum(axis=0, keepdims=True)
+    met: Floats = asked.released_chances(Ranges(points, points)).sum(axis=0, keepdims=True)
     return met
 
 
@@ -260,7 +260,7 @@ class Choices:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class QueriedColumn:
     """A column that queries ask for: the original's values, and what the released cells stand for."""
 
     name: str
@@ -282,7 +282,7 @@ class Asked:
         np.put_along_axis(wanted, turns, before < share * len(self.present), axis=1)
         return Choices(wanted)
 
-    def released(self, conditions: Ranges | Choices) -> Floats:
+    def released_chances(self, conditions: Ranges | Choices) -> Floats:
         """The chance that each released record meets each condition."""
         spans = self.spans
         if spans.sets is not None and spans.codes is not None:
@@ -300,7 +300,7 @@ class Asked:
         return chances
 
 
-def _asked(evidence: Evidence, name: str) -> Asked | None:
+def _queried_column(evidence: Evidence, name: str) -> QueriedColumn | None:
     """What is asked of a column; None where the original holds no value."""
     assert evidence.protected is not None
     buckets = evidence.buckets
@@ -310,7 +310,7 @@ def _asked(evidence: Evidence, name: str) -> Asked | None:
     if not len(present):
         return None
     gone = released.missing(name)
-    wild = spans.silent & ~gone
+    wild = spans.uninformative & ~gone
     if spans.sets is None and wild.any():  # a wildcard may be any value of the domain
         low, high = spans.domain
         lows, highs = np.where(wild, low, spans.lows), np.where(wild, high, spans.highs)
@@ -319,7 +319,7 @@ def _asked(evidence: Evidence, name: str) -> Asked | None:
     if nominal and spans.sets is None and not spans.exact:  # a range of categories is a set of them
         labels, owners, members = labels_of(spans)
         starts = np.searchsorted(owners, np.arange(owners.max(initial=-1) + 2))
-        sets = Sets(starts, members, np.arange(members.max(initial=-1) + 1, dtype=np.float64))
+        sets = LabelSets(starts, members, np.arange(members.max(initial=-1) + 1, dtype=np.float64))
         spans = replace(spans, sets=sets, codes=labels)
     counts = np.bincount(present.astype(np.int64)) if nominal else np.empty(0, dtype=np.int64)
-    return Asked(name, values, present, counts, spans, gone)
+    return QueriedColumn(name, values, present, counts, spans, gone)

@@ -22,11 +22,11 @@ from sfumato.kernels.regression import (
     with_constant,
 )
 from sfumato.utility._features import (
-    Features,
+    FeaturePair,
     TargetMeasure,
     features_of,
     shares_of,
-    standardised,
+    standardise_pair,
     weights_of_both,
 )
 from sfumato.utility._readings import spans_of
@@ -116,17 +116,19 @@ class CoefficientOverlap(TargetMeasure):
             details={"coefficients": len(outside), "outside": float(np.mean(outside))},
         )
 
-    def _intervals(self, mine: Fit, theirs: Fit) -> tuple[Floats, Floats]:
+    def _intervals(self, original_fit: RegressionFit, released_fit: RegressionFit) -> tuple[Floats, Floats]:
         """The intervals of the coefficients that the original tells of."""
-        first, second = (fit.intervals(self.confidence / 100)[mine.known] for fit in (mine, theirs))
+        first, second = (
+            fit.intervals(self.confidence / 100)[original_fit.known] for fit in (original_fit, released_fit)
+        )
         return first, second
 
-    def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[Fit, Fit]]:
+    def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[RegressionFit, RegressionFit]]:
         """Fit one target in both tables: one pair of fits, or one for each class."""
         assert evidence.protected is not None
         features = features_of(evidence, self.predictors_of(evidence, target))
         numbers, spans = spans_of(evidence.original, evidence.protected, target)
-        present = ~np.isnan(numbers), ~spans.silent
+        present = ~np.isnan(numbers), ~spans.uninformative
         weights = tuple(each[there] for each, there in zip(weights_of_both(evidence), present, strict=True))
         nominal = evidence.original.schema[target].kind is Kind.NOMINAL
         responses = _responses(numbers, spans, nominal=nominal)
@@ -135,21 +137,23 @@ class CoefficientOverlap(TargetMeasure):
         for place in range(responses[0].shape[1]):
             asked = [response[there, place] for response, there in zip(responses, present, strict=True)]
             if len(asked[0]) and np.ptp(asked[0]) > 0:
-                mine, theirs = (fit(designs[side], asked[side], weights[side]) for side in (0, 1))
-                yield mine, theirs
+                original_fit, released_fit = (
+                    fit(designs[side], asked[side], weights[side]) for side in (0, 1)
+                )
+                yield original_fit, released_fit
 
 
 def _responses(numbers: Floats, spans: Cover, *, nominal: bool) -> tuple[Floats, Floats]:
     """The target of both tables: a number, or the share of each class; of two classes that of one."""
     if not nominal:
-        first, second = standardised(numbers, spans.means)
+        first, second = standardise_pair(numbers, spans.means)
         return first[:, None], second[:, None]
     first, second = shares_of(numbers, spans, many=_CLASSES)
     start = 1 if first.shape[1] == 2 else 0  # noqa: PLR2004  — two classes are one question
     return first[:, start:], second[:, start:]
 
 
-def _designs(features: Features, present: tuple[Flags, Flags], weights: Floats) -> tuple[Floats, Floats]:
+def _designs(features: FeaturePair, present: tuple[Flags, Flags], weights: Floats) -> tuple[Floats, Floats]:
     """The regressors of both tables, a constant first: those that are independent in the original."""
     shares = features.original[present[0]].sum(axis=0)
     references = set()
@@ -157,20 +161,20 @@ def _designs(features: Features, present: tuple[Flags, Flags], weights: Floats) 
         places = [place for place in features.places["share"].tolist() if features.columns[place] == name]
         if places:
             references.add(max(places, key=lambda place: (shares[place], -place)))
-    kept = features.keep([place for place in range(len(features.columns)) if place not in references])
-    first = with_constant(kept.original[present[0]])
+    columns = features.keep([place for place in range(len(features.columns)) if place not in references])
+    first = with_constant(columns.original[present[0]])
     chosen = _independent(weighted_gram(first, weights))
-    return first[:, chosen], with_constant(kept.released[present[1]])[:, chosen]
+    return first[:, chosen], with_constant(columns.released[present[1]])[:, chosen]
 
 
 def _independent(gram: Floats) -> Ints:
     """The columns, first come first, that do not follow from those before them."""
-    left, own, kept = gram.copy(), np.diagonal(gram).copy(), []
+    left, own, columns = gram.copy(), np.diagonal(gram).copy(), []
     for place in range(len(gram)):
         if left[place, place] > _FOLLOWS * own[place]:
-            kept.append(place)
+            columns.append(place)
             left -= np.outer(left[:, place], left[place]) / left[place, place]
-    return np.array(kept, dtype=np.int64)
+    return np.array(columns, dtype=np.int64)
 
 
 def overlap(first: Floats, second: Floats) -> Floats:
@@ -196,7 +200,7 @@ def _outside(first: Floats, second: Floats) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class RegressionFit:
     """Coefficients with their standard errors, and which of them are known at all."""
 
     coefficients: Floats
@@ -216,11 +220,11 @@ class Fit:
         return np.where(self.known, ends, np.nan).T
 
 
-def _nothing(size: int) -> Fit:
-    return Fit(np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.bool_), 1.0)
+def _nothing(size: int) -> RegressionFit:
+    return RegressionFit(np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.bool_), 1.0)
 
 
-def least_squares(design: Floats, response: Floats, weights: Floats) -> Fit:
+def least_squares(design: Floats, response: Floats, weights: Floats) -> RegressionFit:
     """Fit a linear model; weights as those of statsmodels' WLS."""
     coefficients = fit_linear(design, response, weights)
     left = response - design @ coefficients
@@ -229,10 +233,10 @@ def least_squares(design: Floats, response: Floats, weights: Floats) -> Fit:
     if freedom < 1:
         return _nothing(design.shape[1])
     variance = float((weights * left**2).sum()) / freedom
-    return Fit(coefficients, np.sqrt(variance * (turn**2).sum(axis=1)), known, float(freedom))
+    return RegressionFit(coefficients, np.sqrt(variance * (turn**2).sum(axis=1)), known, float(freedom))
 
 
-def logistic(design: Floats, response: Floats, weights: Floats) -> Fit:
+def logistic(design: Floats, response: Floats, weights: Floats) -> RegressionFit:
     """Fit a logistic model by its likelihood; a response may be a share."""
     from scipy.special import expit
 
@@ -245,4 +249,4 @@ def logistic(design: Floats, response: Floats, weights: Floats) -> Fit:
     if len(design) <= turn.shape[1]:
         return _nothing(design.shape[1])
     errors = np.sqrt((turn**2).sum(axis=1))
-    return Fit(coefficients, errors, known & (errors < _UNKNOWN), np.inf)
+    return RegressionFit(coefficients, errors, known & (errors < _UNKNOWN), np.inf)

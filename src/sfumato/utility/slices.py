@@ -11,7 +11,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._coordinates import Coordinates, coordinates_of
-from sfumato.utility._marginals import DistributionMeasure, Spread
+from sfumato.utility._marginals import ColumnDistribution, DistributionMeasure
 
 #: Beside the middle of the range, so that no value of the original is more than 1 away.
 _ASIDE = np.sqrt(3) / 2
@@ -77,10 +77,10 @@ class SlicedEarthMoversDistance(DistributionMeasure):
             parts = np.split(drawn / np.sqrt((drawn**2).sum()), np.cumsum(sizes)[:-1])
             found.append(_work(space, *(_shadow(space, side, parts) for side in (0, 1))))
         works = np.array(found) / mean_shadow(sum(sizes))
-        return _averaged(works, {**details, "directions": self.directions})
+        return _mean_score(works, {**details, "directions": self.directions})
 
 
-def _averaged(works: Floats, details: dict[str, int]) -> Score:
+def _mean_score(works: Floats, details: dict[str, int]) -> Score:
     from scipy.special import stdtrit
 
     value = float(works.mean())
@@ -135,6 +135,6 @@ def _work(space: Coordinates, first: Floats, second: Floats) -> float:
     lines = []
     for values, weights in ((first, space.first_weights), (second, space.second_weights)):
         masses = None if weights is None else weights / weights.sum()
-        points, sums = Spread(values, masses, 0.0, len(values), float(len(values))).ascending()
-        lines.append(kernels.distributions.Line(points, sums, len(values)))
+        points, sums = ColumnDistribution(values, masses, 0.0, len(values), float(len(values))).ascending()
+        lines.append(kernels.distributions.LineMasses(points, sums, len(values)))
     return 2.0 * float(kernels.distributions.gap(*lines).half_area)

@@ -86,20 +86,20 @@ class EigenvalueDifference(Measure):
         names = self.columns(evidence)
         first, second, _ = standardised_both(evidence, names)
         of = covariance if self.matrix == "covariance" else correlation
-        mine, theirs = (
+        original_values, released_values = (
             np.maximum(np.linalg.eigvalsh(of(each, weights)), 0.0)
             for each, weights in ((first, evidence.original.weights), (second, weights_of(evidence)))
         )
-        if mine.sum() <= 0:
+        if original_values.sum() <= 0:
             return Score.not_estimable("no column of the original varies")
         return Score(
-            value=float(np.abs(mine - theirs).sum() / mine.sum()),
+            value=float(np.abs(original_values - released_values).sum() / original_values.sum()),
             details={
                 "columns": len(names),
                 "records": len(first),
                 "released": len(second),
-                "largest_of_original": float(mine[-1] / mine.sum()),
-                "largest_of_release": float(theirs[-1] / mine.sum()),
+                "largest_of_original": float(original_values[-1] / original_values.sum()),
+                "largest_of_release": float(released_values[-1] / original_values.sum()),
                 "weighted": "no" if evidence.original.weights is None else "yes",
             },
         )

@@ -90,20 +90,22 @@ class EarthMoversDistance(DistributionMeasure):
         one_to_one = n == m and not weighted
         too_many = self._are_too_many(evidence, names)
         if too_many and not (one_to_one and n <= self.matched):
-            return self._sampled(evidence, names, run)
+            return self._score_samples(evidence, names, run)
         space = coordinates_of(evidence, names)
         details = {"columns": len(names), "records": n}
         if not too_many:
-            mine = _collapsed(space.first, space.first_weights)
-            theirs = _collapsed(space.second, space.second_weights)
-            if max(len(mine[0]), len(theirs[0])) <= self.records:
-                value = transport_cost(space, *mine, *theirs, of=n if one_to_one else None)
+            original_points = _distinct_records(space.first, space.first_weights)
+            released_points = _distinct_records(space.second, space.second_weights)
+            if max(len(original_points[0]), len(released_points[0])) <= self.records:
+                value = transport_cost(
+                    space, *original_points, *released_points, of=n if one_to_one else None
+                )
                 return Score(value=value, details=details)
         if one_to_one and n <= self.matched and space.complete:
-            score = self._matched(space, run)
+            score = self._work_of_assignment(space, run)
             if score is not None:
                 return score
-        return self._sampled(evidence, names, run)
+        return self._score_samples(evidence, names, run)
 
     def _are_too_many(self, evidence: Evidence, names: tuple[str, ...]) -> bool:
         """Whether a few times as many of the records as are solved exactly tell that all are too many."""
@@ -112,32 +114,37 @@ class EarthMoversDistance(DistributionMeasure):
             np.arange(min(len(table), 4 * self.records)) for table in (evidence.original, evidence.protected)
         )
         some = coordinates_of(evidence, names, (first, second))
-        return any(len(_collapsed(side, None)[0]) > self.records for side in (some.first, some.second))
+        return any(len(_distinct_records(side, None)[0]) > self.records for side in (some.first, some.second))
 
-    def _matched(self, space: Coordinates, run: Run) -> Score | None:
+    def _work_of_assignment(self, space: Coordinates, run: Run) -> Score | None:
         """The work of the best assignment; None if no proof was found."""
         nominal = np.array(space.nominal, dtype=np.bool_)
         most = float(space.importance.max())
         worth = space.importance / most
         # Numbers first, codes last, with what is missing as a code of its own.
-        mine, theirs = (
+        original_points, released_points = (
             np.hstack((each[:, ~nominal] * worth[~nominal], np.nan_to_num(each[:, nominal], nan=-1.0)))
             for each in (space.first, space.second)
         )
         found = kernels.assignment.solve(
-            mine, theirs, "euclidean", n_codes=int(nominal.sum()), tick=run.ticker(self.title),
+            original_points, released_points, "euclidean", n_codes=int(nominal.sum()),
+            tick=run.ticker(self.title),
             weights=worth[nominal] ** 2,
         )  # fmt: skip
         if not found.certified:
             return None
-        gaps = mine - theirs[found.partners]
+        gaps = original_points - released_points[found.partners]
         n_numbers = int((~nominal).sum())
         squares = (gaps[:, :n_numbers] ** 2).sum(axis=1)
         squares += (gaps[:, n_numbers:] != 0) @ worth[nominal] ** 2
-        details = {"columns": mine.shape[1], "records": len(mine), "matched": "one to one"}
+        details = {
+            "columns": original_points.shape[1],
+            "records": len(original_points),
+            "matched": "one to one",
+        }
         return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
-    def _sampled(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
+    def _score_samples(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
         assert evidence.protected is not None  # `refuses` saw to it
         n, m, source_rows = len(evidence.original), len(evidence.protected), evidence.source_rows
         size, drawn = min(self.records, n, m), []
@@ -153,8 +160,8 @@ class EarthMoversDistance(DistributionMeasure):
         costs, of = [], size if space.first_weights is None and space.second_weights is None else None
         for draw in run.track(self.title, range(self.draws), total=self.draws):
             part = slice(draw * size, (draw + 1) * size)
-            first = _collapsed(space.first[part], _those(space.first_weights, part))
-            second = _collapsed(space.second[part], _those(space.second_weights, part))
+            first = _distinct_records(space.first[part], _those(space.first_weights, part))
+            second = _distinct_records(space.second[part], _those(space.second_weights, part))
             costs.append(transport_cost(space, *first, *second, of=of))
         return Score(
             value=float(np.mean(costs)),
@@ -169,7 +176,7 @@ def _those(weights: Floats | None, rows: slice) -> Floats | None:
     return None if weights is None else weights[rows]
 
 
-def _collapsed(points: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+def _distinct_records(points: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """The distinct records and the share of each: the same problem, smaller."""
     names = [str(i) for i in range(points.shape[1])]
     records = pl.DataFrame(points, schema=names, orient="row")

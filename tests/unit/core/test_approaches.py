@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from sfumato.core.approaches import approaches
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.measure import APPROACH, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -66,7 +66,9 @@ def test_a_weight_gives_back_the_region_that_was_made_coarse():
 def test_what_a_method_asks_of_its_own_work_is_the_plain_approach():
     original = survey()
     evidence = Evidence(
-        original, Release.record_by_record(coarse(original)), sampling=Sampling(ignore_person_links=True)
+        original,
+        Release.record_by_record(coarse(original)),
+        sampling=PersonSampling(ignore_person_links=True),
     )
     assert KAnonymity().score(evidence, RUN).value == original.frame["sex"].value_counts()["count"].min()
 

@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Spending, Total, concentrated, side_by_side
+from sfumato.core.budget import NO_GUARANTEE, PrivacyBudget, Spending, Total, rho_of_epsilon, side_by_side
 from sfumato.core.release import Byproducts, Release
 from sfumato.errors import ParameterError
 from toys import numbers_table
 
 
 def spent(*epsilons, **more):
-    return Budget(tuple(Spending("laplace", epsilon=each, **more) for each in epsilons))
+    return PrivacyBudget(tuple(Spending("laplace", epsilon=each, **more) for each in epsilons))
 
 
 def test_pure_budgets_add_up():
     assert (spent(0.5) + spent(0.25, 0.25)).total() == Total(1.0, 0.0)
-    assert not Budget()
-    assert Budget().total() == Total(0.0, 0.0)
+    assert not PrivacyBudget()
+    assert PrivacyBudget().total() == Total(0.0, 0.0)
 
 
 def test_concentrated_budgets_add_up_before_they_are_converted():
-    budget = Budget((Spending("gaussian", rho=0.2), Spending("gaussian", rho=0.3)))
+    budget = PrivacyBudget((Spending("gaussian", rho=0.2), Spending("gaussian", rho=0.3)))
     total = budget.total(1e-6)
-    assert total == Budget((Spending("gaussian", rho=0.5),)).total(1e-6)
+    assert total == PrivacyBudget((Spending("gaussian", rho=0.5),)).total(1e-6)
     assert total.delta == 1e-6
 
 
@@ -37,24 +37,24 @@ def test_the_conversion_of_rho_is_that_of_opendp_and_no_looser_than_the_classic_
     dp.enable_features("contrib")
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="f64")
     noise = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1 / math.sqrt(2 * rho)))
-    epsilon = Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon
+    epsilon = PrivacyBudget((Spending("gaussian", rho=rho),)).total(delta).epsilon
     assert epsilon == pytest.approx(noise.map(1.0).epsilon(delta), rel=1e-6, abs=1e-9)
     assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
     if epsilon > 0:
-        assert concentrated(epsilon, delta) == pytest.approx(rho, rel=1e-6)
+        assert rho_of_epsilon(epsilon, delta) == pytest.approx(rho, rel=1e-6)
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-15, 0.1))
 def test_no_more_is_spent_than_an_epsilon_allows(epsilon, delta):
-    rho = concentrated(epsilon, delta)
-    assert Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon <= epsilon
+    rho = rho_of_epsilon(epsilon, delta)
+    assert PrivacyBudget((Spending("gaussian", rho=rho),)).total(delta).epsilon <= epsilon
 
 
 @given(st.floats(0.01, 5), st.floats(0.001, 2), st.floats(1e-9, 0.1))
 def test_pure_beside_concentrated_counts_the_less(epsilon, rho, delta):
-    both = spent(epsilon) + Budget((Spending("gaussian", rho=rho),))
-    alone = Budget((Spending("gaussian", rho=rho),)).total(delta).epsilon
-    as_rho = Budget((Spending("gaussian", rho=rho + epsilon**2 / 2),)).total(delta).epsilon
+    both = spent(epsilon) + PrivacyBudget((Spending("gaussian", rho=rho),))
+    alone = PrivacyBudget((Spending("gaussian", rho=rho),)).total(delta).epsilon
+    as_rho = PrivacyBudget((Spending("gaussian", rho=rho + epsilon**2 / 2),)).total(delta).epsilon
     assert both.total(delta).epsilon == pytest.approx(min(epsilon + alone, as_rho))
 
 

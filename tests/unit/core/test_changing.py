@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.core.person_generator import Changing, PersonGenerator
-from sfumato.kernels.keyed import value_words
+from sfumato.kernels.siphash import value_words
 
 N = 20_000
 PEOPLE = np.arange(1, N + 1, dtype=np.uint64)

@@ -5,22 +5,27 @@ from types import SimpleNamespace
 
 import pytest
 
-from sfumato.core.memory import LARGE, give_back
+from sfumato.core.memory import LARGE_RECORDS, free_memory
 
 
 @pytest.mark.parametrize(
     ("platform", "n", "asked"),
-    [("linux", LARGE, [0]), ("linux", LARGE - 1, []), ("win32", LARGE, []), ("darwin", LARGE, [])],
+    [
+        ("linux", LARGE_RECORDS, [0]),
+        ("linux", LARGE_RECORDS - 1, []),
+        ("win32", LARGE_RECORDS, []),
+        ("darwin", LARGE_RECORDS, []),
+    ],
 )
 def test_only_glibc_is_asked_and_only_after_large_work(monkeypatch, platform, n, asked):
     calls = []
     monkeypatch.setattr("sys.platform", platform)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=calls.append))
-    give_back(n)
+    free_memory(n)
     assert calls == asked
 
 
 def test_another_library_has_nothing_to_ask(monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
-    give_back(LARGE)
+    free_memory(LARGE_RECORDS)

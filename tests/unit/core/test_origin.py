@@ -36,14 +36,14 @@ def test_steps_compose_as_their_rows_do(data):
 @given(st.data())
 def test_parts_one_below_the_other(data):
     parts = [data.draw(origins(4)) for _ in range(data.draw(st.integers(1, 3)))]
-    whole = Origin.concatenated([origin for origin, _ in parts])
+    whole = Origin.concatenate([origin for origin, _ in parts])
     assert whole.rows.tolist() == np.concatenate([rows for _, rows in parts]).tolist()
 
 
 def test_records_that_stay_need_no_array():
     same = Origin.identity(3)
     blocks = [Origin(range(2)).then(Origin.identity(2)), Origin(range(2, 3)).then(Origin.identity(1))]
-    for made in (same.then(same), Origin.concatenated(blocks)):
+    for made in (same.then(same), Origin.concatenate(blocks)):
         assert made.is_identity
         assert made.span == range(3)
         assert "rows" not in vars(made)
@@ -57,10 +57,10 @@ def test_what_is_nobodys_stays_so_and_what_is_unknown_does_not_become_synthetic(
     assert synthetic.then(some).is_synthetic
     assert some.then(synthetic).is_synthetic
     assert unknown.then(synthetic).is_synthetic
-    for made in (unknown.then(some), some.then(unknown), Origin.concatenated([synthetic, some])):
+    for made in (unknown.then(some), some.then(unknown), Origin.concatenate([synthetic, some])):
         assert made.rows is None
         assert not made.is_synthetic
-    assert Origin.concatenated([synthetic, synthetic]).is_synthetic
+    assert Origin.concatenate([synthetic, synthetic]).is_synthetic
     assert unknown.take(np.array([0])) is unknown
     with pytest.raises(DataError, match="must map"):
         unknown.records_of(numbers_table(1))

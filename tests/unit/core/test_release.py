@@ -21,7 +21,7 @@ from sfumato.core.run import Progress, Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
 from sfumato.front import in_native
 from sfumato.methods.microaggregation import Mdav
@@ -53,7 +53,7 @@ def one(values, kind=Kind.CONTINUOUS, *, dtype=None, **facts):
 
 
 def protected(method, table, seed=1, **engine):
-    return method.apply(table, Run(seed=seed, engine=Memory(**engine))).table.frame["x"]
+    return method.apply(table, Run(seed=seed, engine=MemoryEngine(**engine))).table.frame["x"]
 
 
 # ----------------------------------------------------------------------------------------- column methods
@@ -345,7 +345,7 @@ class ByBlock(BlockMethod):
 
 def by_block(work, table=WEIGHTED, size=2):
     method = type("Made", (ByBlock,), {"work": staticmethod(work)})()
-    return method.apply(table, Run(seed=1, engine=Memory(size)))
+    return method.apply(table, Run(seed=1, engine=MemoryEngine(size)))
 
 
 def test_a_block_may_leave_records_out():
@@ -402,7 +402,7 @@ def test_columns_travel_alone():
     """The view has all that a column method may look at, and nothing of the other columns."""
     sent = []
 
-    class Ear(Memory):
+    class Ear(MemoryEngine):
         def map(self, work, items):
             for item in items:
                 sent.append(item)
@@ -426,7 +426,7 @@ def test_a_block_method_on_nothing():
 def test_progress_of_blocks_ends_at_its_total():
     heard = []
     Standardised().apply(
-        one([1.0, 2.0, 3.0]), Run(seed=1, engine=Memory(2), progress=Progress(report=heard.append))
+        one([1.0, 2.0, 3.0]), Run(seed=1, engine=MemoryEngine(2), progress=Progress(report=heard.append))
     )
     assert [(event.done, event.total) for event in heard] == [(i, 6) for i in range(1, 7)]
 

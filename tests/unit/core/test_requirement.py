@@ -376,7 +376,7 @@ def test_a_proved_bound_on_the_value_counts_before_an_interval_of_more():
 )  # fmt: skip
 def test_what_no_release_can_miss_judges_nothing(text):
     asked = Requirement.parse(text)
-    assert not asked.can_be_missed
+    assert not asked.can_fail
     assert asked.judges == "nothing"
     assert asked.vacuity.startswith(f"`{asked.short}` is met by every release: ask for ")
 
@@ -408,7 +408,7 @@ def test_met_by_the_worst_is_met_by_all(name, sign, level, value):
     if measure.tells.why_not_required:
         return
     asked, (low, high) = Requirement(measure, sign, level), measure.bounds
-    if not asked.can_be_missed:
+    if not asked.can_fail:
         assert asked.met_by(Score(min(max(value, low), high))) or measure.is_better(measure.worst, value)
     elif math.isfinite(measure.worst):
         assert not asked.met_by(Score(measure.worst))

@@ -159,14 +159,14 @@ def test_a_seed_or_randomness_but_not_both():
 def test_a_deadline_is_that_of_its_own_clock():
     """The time of a search and of a trial in it go by different clocks; the earlier end counts."""
     wall, cpu = iter(range(100)), iter(range(100))
-    search = Run(seed=1).within(3, wall.__next__)  # over after 3
-    trial = search.within(50, cpu.__next__)
+    search = Run(seed=1).with_deadline(3, wall.__next__)  # over after 3
+    trial = search.with_deadline(50, cpu.__next__)
     for run in (search, trial, trial):
         run.check()
     with pytest.raises(Cancelled):
         trial.check()
     with pytest.raises(Cancelled):
-        Run(seed=1).within(5, lambda: 0.0).within(-1, lambda: 0.0).check()
+        Run(seed=1).with_deadline(5, lambda: 0.0).with_deadline(-1, lambda: 0.0).check()
 
 
 def test_a_silent_run_tells_nothing_and_can_be_stopped():

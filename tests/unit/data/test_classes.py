@@ -308,11 +308,11 @@ def test_a_letter_is_given_once(monkeypatch):
         setattr(room, cls.__name__, cls)
     monkeypatch.setattr(registry, "_modules_of", lambda _: [room])
     monkeypatch.setattr(registry, "_plugins", lambda _: [])
-    assert list(registry._registered(Measure, rooms=("risk",), group="")) == ["k-anonymity", "third"]
+    assert list(registry._load_classes(Measure, rooms=("risk",), group="")) == ["k-anonymity", "third"]
     Second.__module__ = "room"
     room.Second = Second
     with pytest.raises(TypeError, match="the name `k` must be given once"):
-        registry._registered(Measure, rooms=("risk",), group="")
+        registry._load_classes(Measure, rooms=("risk",), group="")
 
 
 # Numbers of codes ---------------------------------------------------------------------------------------

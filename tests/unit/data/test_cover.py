@@ -76,8 +76,8 @@ def test_intervals_run_from_low_to_high():
     same(cover.lows, [20, 25, -INF, NAN, -INF, 65])
     same(cover.highs, [29, 25, INF, NAN, 20, INF])
     assert cover.missing.tolist() == [False, False, False, True, False, False]
-    assert cover.wild.tolist() == [False, False, True, False, False, False]
-    assert cover.silent.tolist() == [False, False, True, True, False, False]
+    assert cover.wildcards.tolist() == [False, False, True, False, False, False]
+    assert cover.uninformative.tolist() == [False, False, True, True, False, False]
     assert cover.domain == (20, 65)
     assert cover.step == 1
     assert not cover.exact
@@ -85,11 +85,11 @@ def test_intervals_run_from_low_to_high():
 
 def test_open_ends_close_at_the_domain_and_at_least_at_the_other_end():
     cover = replace(Cover.of(ranges("[20;29]", "*", None, "[;10]", "[65;]", "[95;]"), "x"), domain=(15, 90))
-    whole = cover.closed()
+    whole = cover.close_ends()
     same(whole.lows, [20, 15, NAN, 10, 65, 95])
     same(whole.highs, [29, 90, NAN, 10, 90, 95])
     same(whole.middles, [24.5, 52.5, NAN, 10, 77.5, 95])
-    quiet = cover.closed(wildcards="silent")
+    quiet = cover.close_ends(wildcards="silent")
     same(quiet.lows, [20, NAN, NAN, 10, 65, 95])
     same(quiet.middles, [24.5, NAN, NAN, 10, 77.5, 95])
 
@@ -104,16 +104,16 @@ def test_intervals_hold_what_lies_within_their_closed_ends():
 def test_the_spread_of_intervals_is_a_share_of_the_domain():
     cover = Cover.of(ranges("[20;29]", "25", "*", None, "[;20]", "[90;]", "[-50;500]"), "x")
     # Of 0 … 100: 9/100, 0, 1, missing, 20/100, 10/100, and all of it.
-    same(replace(cover, domain=(0, 100)).spread(), [0.09, 0, 1, NAN, 0.2, 0.1, 1])
+    same(replace(cover, domain=(0, 100)).share_of_domain(), [0.09, 0, 1, NAN, 0.2, 0.1, 1])
     # Of its own ends −50 … 500: 9/550, 0, 1, missing, 70/550, 410/550, 1.
-    same(cover.spread(), [9 / 550, 0, 1, NAN, 70 / 550, 410 / 550, 1])
+    same(cover.share_of_domain(), [9 / 550, 0, 1, NAN, 70 / 550, 410 / 550, 1])
 
 
 def test_a_domain_of_one_value_or_of_huge_ones():
-    same(Cover.of(ranges("5", "*", None, dtype=pl.Float64), "x").spread(), [0, 1, NAN])
-    same(Cover.of(ranges("*"), "x").spread(), [1])
+    same(Cover.of(ranges("5", "*", None, dtype=pl.Float64), "x").share_of_domain(), [0, 1, NAN])
+    same(Cover.of(ranges("*"), "x").share_of_domain(), [1])
     wide = Cover.of(one(intervals([-1.7e308, 0.0], [1.7e308, 1.7e308]), Kind.CONTINUOUS), "x")
-    same(wide.spread(), [1, 0.5])
+    same(wide.share_of_domain(), [1, 0.5])
     same(wide.middles / 1.7e308, [0, 0.5])
 
 
@@ -121,7 +121,7 @@ def test_the_domain_is_what_the_known_table_states_or_what_is_declared():
     known, released = one([10, 30, None], Kind.CONTINUOUS), ranges("[0;99]", "[20;25]", "*")
     numbers, cover = cover_of(known, released, "x")
     assert cover.domain == (10, 30)
-    same(cover.spread(), [1, 0.25, 1])
+    same(cover.share_of_domain(), [1, 0.25, 1])
     assert extent(numbers, column=Column("x", Kind.CONTINUOUS, lower=0.0)) == (0, 30)
     assert extent(numbers, np.array([INF, 40])) == (10, 40)
     assert extent(np.array([NAN])) == (0, 0)
@@ -141,10 +141,10 @@ def test_exact_values_beside_exact_ones_are_read_by_their_kind():
     same(numbers, [0, 2, NAN])
     same(cover.lows, [2, 1])
     assert cover.exact
-    same(cover.spread(), [0, 0])
+    same(cover.share_of_domain(), [0, 0])
     missing = one([10, -9], Kind.CONTINUOUS, missing=(-9,))
     same(Cover.of(missing, "x").lows, [10, NAN])
-    assert Cover.of(missing, "x").silent.tolist() == [False, True]
+    assert Cover.of(missing, "x").uninformative.tolist() == [False, True]
 
 
 def test_what_is_known_must_be_exact():
@@ -160,7 +160,7 @@ def test_dates_of_one_type_are_days_and_of_two_types_microseconds():
     known = one([date(2020, 1, 31), date(2020, 3, 1), date(2020, 1, 1)], Kind.DATE)
     numbers, cover = cover_of(known, days, "x")
     assert cover.step == 1
-    same(cover.spread(), [30 / 60, 0, 1])
+    same(cover.share_of_domain(), [30 / 60, 0, 1])
     assert cover.holds(numbers).tolist() == [True, False, True]
     times = one([at("2020-01-31T00:00:00"), at("2020-01-05T12:00:00"), None], Kind.DATE)
     numbers, cover = cover_of(times, days, "x")
@@ -190,7 +190,7 @@ def test_labels_hold_their_members(counties):
         assert cover.holds(numbers).tolist() == expected
         assert cover.missing.tolist() == [False] * 6 + [True, True, False]
         # Of 4 leaves: 1/3 twice, 0/3, all, missing, 1/3.
-        same(cover.spread(), [1 / 3, 1 / 3, 0, 1, 1, 1, NAN, NAN, 1 / 3])
+        same(cover.share_of_domain(), [1 / 3, 1 / 3, 0, 1, 1, 1, NAN, NAN, 1 / 3])
 
 
 def test_leaves_stand_by_value_or_so_that_labels_are_ranges():
@@ -202,7 +202,7 @@ def test_leaves_stand_by_value_or_so_that_labels_are_ranges():
     same(cover.highs, [9, 5, INF, 5])
     same(cover.middles[[0, 1, 3]], [5, 5, 3])
     same(cover.means, [5, 5, 5, 3])  # the wildcard is all leaves
-    same(cover.closed(wildcards="silent").means, [5, 5, NAN, 3])
+    same(cover.close_ends(wildcards="silent").means, [5, 5, NAN, 3])
     nested, boxed = cover_of(known, released, "x", nested=True)
     assert sorted(nested[:3]) == [0, 1, 2]
     assert np.isnan(nested[3])  # 7 is no leaf
@@ -273,7 +273,7 @@ def test_both_tables_may_be_generalised_each_in_its_way():
     same(one_way.highs, [2, 9])
     same(other.lows, [1, 9])
     assert one_way.domain == other.domain == (1, 9)
-    same(other.spread(), [0.5, 0])
+    same(other.share_of_domain(), [0.5, 0])
 
 
 def test_taking_cells():
@@ -287,7 +287,13 @@ def test_taking_cells():
 def test_columns_without_records(counties):
     for table in (ranges(), labels(counties), one(pl.Series([], dtype=pl.Float64), Kind.CONTINUOUS)):
         cover = Cover.of(table, "x")
-        empty = [cover.spread(), cover.middles, cover.means, cover.holds(np.zeros(0)), cover.boxes().starts]
+        empty = [
+            cover.share_of_domain(),
+            cover.middles,
+            cover.means,
+            cover.holds(np.zeros(0)),
+            cover.boxes().starts,
+        ]
         assert [len(each) for each in empty] == [0] * 5
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato import io
 from sfumato.data.generalised.intervals import intervals
-from sfumato.data.guess.columns import UNDECIDED, guess, guess_schema, normalised
+from sfumato.data.guess.columns import UNDECIDED, guess, guess_schema, normalise_name
 from sfumato.data.schema import Kind, Role
 
 RNG = np.random.default_rng(3)
@@ -247,9 +247,9 @@ def test_a_proposed_schema_always_fits():
 
 
 def test_names_are_cut_into_words():
-    assert normalised("birthDate") == "birth_date"
-    assert normalised("  Código-Postal.2 ") == "codigo_postal_2"
-    assert normalised("FNLWGT") == "fnlwgt"
+    assert normalise_name("birthDate") == "birth_date"
+    assert normalise_name("  Código-Postal.2 ") == "codigo_postal_2"
+    assert normalise_name("FNLWGT") == "fnlwgt"
 
 
 def test_codes_that_many_share_are_no_phone_numbers():

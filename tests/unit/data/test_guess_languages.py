@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import guess
-from sfumato.data.guess.facts import normalised, pattern
+from sfumato.data.guess.facts import normalise_name, pattern
 from sfumato.data.schema import Kind, Role
 
 RNG = np.random.default_rng(32)
@@ -219,7 +219,7 @@ def test_the_words_are_written_as_names_are_read():
         *words.LABELS.split(),
     ]
     assert [
-        stem for stem in stems if normalised(stem.replace("*", "z")) != stem.replace("*", "z").strip("_")
+        stem for stem in stems if normalise_name(stem.replace("*", "z")) != stem.replace("*", "z").strip("_")
     ] == []
     assert all(pattern(concept.stems) for concept in words.CONCEPTS)
 

@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.data.guess.columns import Guess, guess, guess_related
 from sfumato.data.guess.overview import name_columns, percent, survey
-from sfumato.data.relations.related import Relation
+from sfumato.data.relations.associations import RelatedColumns
 from sfumato.data.schema import Column, Kind, Role
 
 
@@ -86,7 +86,7 @@ def test_what_lists_values_is_only_counted():
 def test_related_columns_are_named_beside_each_other():
     columns = [Guess(Column(name, Kind.NOMINAL, Role.OTHER), "k", "r", 1.0) for name in "abc"]
     frame = pl.DataFrame({name: ["u", "v"] for name in "abc"})
-    found = survey(frame, columns, [Relation(("a", "b"), "`a` determines `b`", 0.9)])
+    found = survey(frame, columns, [RelatedColumns(("a", "b"), "`a` determines `b`", 0.9)])
     assert [summary.related for summary in found.columns] == [("b",), ("a",), ()]
     assert found.schema.related == (("a", "b"),)
     assert found.warnings()[-1] == "`a` and `b` tell the same story: `a` determines `b`"

@@ -12,12 +12,12 @@ import pytest
 
 from sfumato.core import registry
 from sfumato.core.approaches import kept_views
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.measure import Status
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.relations.kept import KeptRelation, changed_columns, kept_relations
+from sfumato.data.relations.invariants import KeptRelation, changed_columns, kept_relations
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -292,7 +292,7 @@ def worst(name, evidence):
 
 def plain(evidence):
     """The evidence before an intruder who compares values as they are."""
-    return replace(evidence, sampling=Sampling(ignore_person_links=True))
+    return replace(evidence, sampling=PersonSampling(ignore_person_links=True))
 
 
 def alone_by(look, original, released):

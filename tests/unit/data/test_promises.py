@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from sfumato.core import registry
 from sfumato.core.run import Run
 from sfumato.data.checks import violations
+from sfumato.data.constraints import clip
 from sfumato.data.generalised.intervals import is_interval
-from sfumato.data.promises import as_promised
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.recipe import Recipe, Step
@@ -24,7 +24,7 @@ def column(**facts) -> Column:
 
 
 def kept(facts: dict, before: list[float], after: list[float]) -> list[float]:
-    return as_promised(column(**facts), np.array(before, float), np.array(after, float)).tolist()
+    return clip(column(**facts), np.array(before, float), np.array(after, float)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_promises_hold_and_values_that_keep_them_stay(pair, integer, lower, uppe
     assume(lower is None or upper is None or np.ceil(lower) <= np.floor(upper))
     assume(not np.isin(before, codes).any())
     facts = column(integer=integer, lower=lower, upper=upper, missing=tuple(codes))
-    result = as_promised(facts, before, after)
+    result = clip(facts, before, after)
     assert not np.isin(result, codes).any()
     if integer:
         assert np.array_equal(result, np.rint(result))
@@ -81,8 +81,8 @@ def test_promises_hold_and_values_that_keep_them_stay(pair, integer, lower, uppe
         assert (result >= min(lower, before.min())).all()
     if upper is not None:
         assert (result <= max(upper, before.max())).all()
-    assert np.array_equal(as_promised(facts, before, before), before)
-    assert np.array_equal(as_promised(facts, before, result), result)
+    assert np.array_equal(clip(facts, before, before), before)
+    assert np.array_equal(clip(facts, before, result), result)
 
 
 def numeric_methods() -> list[str]:

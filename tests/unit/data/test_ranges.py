@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from brute import covers
-from sfumato.data.generalised.ranges import Groups, measured, with_ranges
+from sfumato.data.generalised.ranges import RecordGroups, numbers_and_type, with_ranges
 from sfumato.data.generalised.text_forms import parse_nodes, to_text
 from sfumato.data.hierarchy.build import from_tree
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
 
-PAIRS = Groups.of(np.array([0, 0, 1, 1, 2, 2]))
+PAIRS = RecordGroups.of(np.array([0, 0, 1, 1, 2, 2]))
 
 
 def shown(values, kind, *, groups=PAIRS, cover_missing=False, hierarchy=None, **facts):
@@ -28,7 +28,7 @@ def texts(table):
 
 
 def test_groups_keep_who_is_where():
-    groups = Groups.of(np.array([7, 3, 7, 3, 9]))
+    groups = RecordGroups.of(np.array([7, 3, 7, 3, 9]))
     assert groups.order.tolist() == [1, 3, 0, 2, 4]
     assert groups.starts.tolist() == [0, 2, 4, 5]
     assert groups.of_record.tolist() == [1, 0, 1, 0, 2]
@@ -85,7 +85,7 @@ def test_categories_become_sets_of_those_that_occur():
 
 
 def test_equal_sets_have_one_label():
-    groups = Groups.of(np.array([0, 0, 0, 1, 1, 1, 2, 2, 3]))
+    groups = RecordGroups.of(np.array([0, 0, 0, 1, 1, 1, 2, 2, 3]))
     table = shown(list("abacbbbaz"), Kind.NOMINAL, groups=groups)
     assert texts(table) == ["{a|b}"] * 3 + ["{b|c}"] * 3 + ["{a|b}"] * 2 + ["z"]
     assert sorted(table.nodes["a"].labels) == ["*", "z", "{a|b}", "{b|c}"]
@@ -120,7 +120,7 @@ def test_ordinal_numbers_span_intervals():
 def test_categories_climb_to_their_lowest_common_label():
     tree = {"North": {"Oslo": {}, "Bergen": {}}, "South": {"Rome": {}, "Bari": {}}}
     hierarchy = from_tree(tree, name="a")
-    groups = Groups.of(np.array([0, 0, 1, 1, 2, 2, 3, 3]))
+    groups = RecordGroups.of(np.array([0, 0, 1, 1, 2, 2, 3, 3]))
     values = ["Oslo", "Bergen", "Rome", "Rome", "Bari", "Oslo", "Rome", None]
     table = shown(values, Kind.NOMINAL, groups=groups, hierarchy=hierarchy)
     assert table.frame["a"].to_list() == ["North", "North", "Rome", "Rome", "*", "*", "*", "*"]
@@ -157,21 +157,21 @@ def test_all_missing_and_no_records():
         assert table.frame["a"].null_count() == 6
         assert table.is_generalised("a")
         empty = table.take(np.arange(0))
-        nothing = Groups(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        nothing = RecordGroups(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
         assert with_ranges(empty, ["a"], nothing) is empty
 
 
 def test_only_numbers_and_dates_are_measured():
     schema = Schema((Column("a", Kind.NOMINAL), Column("b", Kind.ORDINAL, order=(2, 1))))
     table = Table(pl.DataFrame({"a": [1, 2], "b": [1, 2]}), schema)
-    assert measured(table, "a") is None
-    assert measured(table, "b") is None
+    assert numbers_and_type(table, "a") is None
+    assert numbers_and_type(table, "b") is None
 
 
 def test_labels_of_sets_are_the_same_however_many_are_written_at_a_time(monkeypatch):
     rng = np.random.default_rng(1)
     frame = pl.DataFrame({"x": rng.choice(list("abcdefgh"), 200)})
-    table, groups = Table(frame, Schema((Column("x", Kind.NOMINAL),))), Groups.of(np.arange(200) // 4)
+    table, groups = Table(frame, Schema((Column("x", Kind.NOMINAL),))), RecordGroups.of(np.arange(200) // 4)
     shown = to_text(with_ranges(table, ["x"], groups).frame["x"]).to_list()
     monkeypatch.setattr("sfumato.data.generalised.ranges._SETS_AT_ONCE", 3)
     assert to_text(with_ranges(table, ["x"], groups).frame["x"]).to_list() == shown

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.guess.columns import guess, guess_related, guess_schema
-from sfumato.data.relations.related import determination, find_related
+from sfumato.data.relations.associations import determination, find_related
 from sfumato.data.schema import Column, Kind, Role
 
 RNG = np.random.default_rng(11)

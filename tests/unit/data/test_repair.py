@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.data.checks import violations
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.repair import Left, repair
+from sfumato.data.repair import RemainingViolation, repair
 from sfumato.data.rules import Rule
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
@@ -102,7 +102,7 @@ def test_no_value_is_mended_into_a_missing_code():
     mended = repair(table({"x": [120.0, 99.0, 5.0]}, x))
     assert column_of(mended, "x") == [120.0, 99.0, 5.0]
     assert mended.counts == {}
-    assert mended.left == (Left("`x` is at most 99", broken=1),)
+    assert mended.left == (RemainingViolation("`x` is at most 99", broken=1),)
 
 
 def test_what_is_generalised_or_no_number_is_left_alone():
@@ -176,7 +176,7 @@ def test_a_total_is_summed_by_the_first_rule_about_it():
     made = table({"t": [0], "a": [1], "b": [2], "c": [5], "d": [5]}, rules=["t = a + b", "t = c + d"])
     mended = repair(made)
     assert column_of(mended, "t") == [3]
-    assert mended.left == (Left("`t = c + d` holds", broken=1),)
+    assert mended.left == (RemainingViolation("`t = c + d` holds", broken=1),)
     # An equation of two columns can be kept from either side.
     made = table({"t": [0], "a": [1], "b": [2], "c": [5]}, rules=["t = a + b", "t = c"])
     assert repair(made).table.frame.rows() == [(3, 1, 2, 3)]
@@ -195,7 +195,7 @@ def test_a_total_with_a_missing_part_stays_and_is_counted():
     )
     mended = repair(made)
     assert column_of(mended, "total") == [9.0, 9.0, 9.0, None, -9.0, 3.0]
-    assert mended.left == (Left("`total = a + b` holds", broken=0, unknown=5),)
+    assert mended.left == (RemainingViolation("`total = a + b` holds", broken=0, unknown=5),)
 
 
 def test_a_sum_that_would_read_as_missing_is_not_written():
@@ -206,7 +206,7 @@ def test_a_sum_that_would_read_as_missing_is_not_written():
     )
     mended = repair(made)
     assert column_of(mended, "profit") == [5, -8]
-    assert mended.left == (Left("`profit = sales - costs` holds", broken=1),)
+    assert mended.left == (RemainingViolation("`profit = sales - costs` holds", broken=1),)
 
 
 def test_a_sum_wins_over_the_range_and_the_integers_of_its_total():
@@ -218,8 +218,8 @@ def test_a_sum_wins_over_the_range_and_the_integers_of_its_total():
     mended = repair(made)
     assert column_of(mended, "total") == [12.0, 2.5]
     assert mended.left == (
-        Left("`total` is a whole number", broken=1),
-        Left("`total` is at most 10", broken=1),
+        RemainingViolation("`total` is a whole number", broken=1),
+        RemainingViolation("`total` is at most 10", broken=1),
     )
 
 
@@ -241,7 +241,7 @@ def test_sums_over_generalised_columns_cannot_be_known():
     )
     mended = repair(made)
     assert mended.table.frame.equals(made.frame)
-    assert mended.left == (Left("`total = a` holds", broken=0, unknown=2),)
+    assert mended.left == (RemainingViolation("`total = a` holds", broken=0, unknown=2),)
 
 
 def test_narrow_types_make_room():
@@ -268,14 +268,14 @@ def test_conditional_rules_and_sums_without_a_total_are_counted():
     mended = repair(made)
     assert mended.table.frame.equals(made.frame)
     assert mended.left == (
-        Left("`age >= 16 OR marital = 'single'` holds", broken=1),
-        Left("`a + b = c + d` holds", broken=1),
+        RemainingViolation("`age >= 16 OR marital = 'single'` holds", broken=1),
+        RemainingViolation("`a + b = c + d` holds", broken=1),
     )
 
 
 def test_only_a_continuous_column_is_summed():
     made = table({"size": [3], "a": [1], "b": [1]}, Column("size", Kind.ORDINAL), rules=["size = a + b"])
-    assert repair(made).left == (Left("`size = a + b` holds", broken=1),)
+    assert repair(made).left == (RemainingViolation("`size = a + b` holds", broken=1),)
 
 
 # ------------------------------------------------------------------------------- beside the original
@@ -292,8 +292,8 @@ def test_what_was_broken_in_the_original_is_not_repaired():
     mended = repair(release, original)
     assert column_of(mended, "x") == [2.0, -2.5, -3.5]
     assert mended.left == (
-        Left("`x` is a whole number", broken=2, inherited=2),
-        Left("`x` is at least 0", broken=2, inherited=2),
+        RemainingViolation("`x` is a whole number", broken=2, inherited=2),
+        RemainingViolation("`x` is at least 0", broken=2, inherited=2),
     )
     assert column_of(repair(release), "x") == [2, 0, 0]
 
@@ -306,7 +306,7 @@ def test_a_total_follows_its_parts_unless_it_was_wrong_before():
     release = table({"total": [3, 3, 7], "a": [1, 5, 6], "b": [2, 2, 2]}, rules=SUM)
     mended = repair(release, original)
     assert column_of(mended, "total") == [3, 7, 7]
-    assert mended.left == (Left("`total = a + b` holds", broken=1, inherited=1),)
+    assert mended.left == (RemainingViolation("`total = a + b` holds", broken=1, inherited=1),)
 
 
 def test_an_unchanged_release_is_not_touched():
@@ -340,7 +340,7 @@ def test_columns_that_stayed_behind_do_not_matter():
     release = table({"x": [1.4, 2.6]}, X, rules=["x > 5"])
     mended = repair(release, original)
     assert column_of(mended, "x") == [1, 3]
-    assert mended.left == (Left("`x > 5` holds", broken=2, inherited=2),)
+    assert mended.left == (RemainingViolation("`x > 5` holds", broken=2, inherited=2),)
 
 
 def test_the_original_stands_beside_the_release():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
-from sfumato.data.generalised.round_ends import Cuts, Scales, scales_of, widened
+from sfumato.data.generalised.round_ends import Cuts, Scales, round_outwards, scales_of
 from sfumato.data.generalised.text_forms import parse_intervals, to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -20,7 +20,7 @@ from sfumato.methods.mondrian import Mondrian
 
 
 def ends(low, high, values, dtype=pl.Float64, cuts=None):
-    lows, highs = widened(np.array([low]), np.array([high]), np.array(values), dtype, cuts)
+    lows, highs = round_outwards(np.array([low]), np.array([high]), np.array(values), dtype, cuts)
     return lows[0].item(), highs[0].item()
 
 
@@ -72,7 +72,7 @@ def test_groups_that_were_cut_apart_stay_apart():
     """The values 10 to 23 and 31 to 47 were cut apart: at 30, the roundest number between."""
     values = np.array([10.5, 23.5, 31.5, 47.5] * 1000)
     cuts = Cuts(below=np.array([[0, 0], [2, 3]]), above=np.array([[2, 3], [0, 0]]))
-    lows, highs = widened(np.array([10.5, 31.5]), np.array([23.5, 47.5]), values, pl.Float64, cuts)
+    lows, highs = round_outwards(np.array([10.5, 31.5]), np.array([23.5, 47.5]), values, pl.Float64, cuts)
     assert lows.tolist() == [10.0, 30.0]
     assert highs.tolist() == [24.0, 48.0]
 
@@ -80,7 +80,9 @@ def test_groups_that_were_cut_apart_stay_apart():
 def test_where_no_round_number_lies_between_they_overlap():
     values = np.array([10.0, 40.0001, 40.0002, 80.0] * 10)
     cuts = Cuts(below=np.array([[0, 0], [2, 3]]), above=np.array([[2, 3], [0, 0]]))
-    lows, highs = widened(np.array([10.0, 40.0002]), np.array([40.0001, 80.0]), values, pl.Float64, cuts)
+    lows, highs = round_outwards(
+        np.array([10.0, 40.0002]), np.array([40.0001, 80.0]), values, pl.Float64, cuts
+    )
     assert (highs[0], lows[1]) == (45.0, 40.0)
 
 

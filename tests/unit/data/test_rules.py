@@ -255,14 +255,14 @@ def test_a_total_of_decimals_does_not_break_by_rounding():
             "b": [0.2, 0.2, 2e9 + 0.2, 2e9 + 0.2, -0.1, 2.0],
         }
     )
-    assert rule.broken(frame).to_list() == [False, True, False, True, False, False]
+    assert rule.breaks(frame).to_list() == [False, True, False, True, False, False]
 
 
 def test_whole_numbers_add_up_exactly_however_they_are_stored():
     rule = Rule("total = a + b")
     frame = pl.DataFrame({"total": [3_000_000_001, 3], "a": [1_000_000_000, 1], "b": [2_000_000_000, 2]})
-    assert rule.broken(frame).to_list() == [True, False]
-    assert rule.broken(frame.cast(pl.Float64)).to_list() == [True, False]
+    assert rule.breaks(frame).to_list() == [True, False]
+    assert rule.breaks(frame.cast(pl.Float64)).to_list() == [True, False]
     # In eight bits 100 + 100 is −56.
     narrow = pl.DataFrame(
         {"total": [200], "a": [100], "b": [100]}, schema_overrides={"a": pl.Int8, "b": pl.Int8}
@@ -278,12 +278,12 @@ def test_sums_of_single_precision_and_of_decimals():
 
 def test_what_is_not_known_breaks_no_sum():
     frame = pl.DataFrame({"total": [1.0, math.nan, None, 1.0], "a": [math.nan, 1.0, 1.0, 2.0]})
-    assert Rule("total = a").broken(frame).to_list() == [False, False, False, True]
+    assert Rule("total = a").breaks(frame).to_list() == [False, False, False, True]
 
 
 def test_equations_of_words_are_left_to_sql():
     frame = pl.DataFrame({"home": ["a", "b", None], "birth": ["a", "c", "c"]})
-    assert Rule("home = birth").broken(frame).to_list() == [False, True, False]
+    assert Rule("home = birth").breaks(frame).to_list() == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_conditional_edits(text):
     frame = pl.DataFrame(
         {"age": [15, 15, 40, None, 15], "marital": ["single", "married", "married", "married", None]}
     )
-    assert Rule(text).broken(frame).to_list() == [False, True, False, False, False]
+    assert Rule(text).breaks(frame).to_list() == [False, True, False, False, False]
 
 
 def test_counts_on_an_original_and_its_release_are_worded_alike():
@@ -349,8 +349,8 @@ CONDITIONS = st.recursive(
 @given(CONDITIONS)
 def test_a_rule_is_broken_where_one_of_its_clauses_is(text):
     rule = Rule(text)
-    broken = [rule.broken(MIXED, clause) for clause in rule.clauses]
-    assert rule.broken(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
+    broken = [rule.breaks(MIXED, clause) for clause in rule.clauses]
+    assert rule.breaks(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
 
 
 def test_clauses_speak_of_few_columns():
@@ -365,8 +365,8 @@ def test_clauses_speak_of_few_columns():
 def test_too_many_brackets_stay_whole():
     rule = Rule(" OR ".join(f"(a = {i} AND b = {i} AND w = '{i}')" for i in range(8)))
     assert len(rule.clauses) <= 64
-    broken = [rule.broken(MIXED, clause) for clause in rule.clauses]
-    assert rule.broken(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
+    broken = [rule.breaks(MIXED, clause) for clause in rule.clauses]
+    assert rule.breaks(MIXED).to_list() == [any(each) for each in zip(*broken, strict=True)]
 
 
 @pytest.mark.parametrize("text", ["b <= AVG(b)", "a = 1 OR b < max (a)", "b <= RANK() OVER (ORDER BY b)"])

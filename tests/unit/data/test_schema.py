@@ -285,7 +285,7 @@ def test_looking_up():
     assert SCHEMA.with_kind(Kind.CONTINUOUS) == ("age", "pay", "w")
     assert SCHEMA.only_role(Role.WEIGHT) == "w"
     assert SCHEMA.only_role(Role.PERSON) is None
-    assert SCHEMA.undecided() == ("pay",)
+    assert SCHEMA.columns_without_role() == ("pay",)
     with pytest.raises(UnknownNameError) as caught:
         SCHEMA["aeg"]
     assert str(caught.value) == "there is no column `aeg`\n\nhint: did you mean `age`?"

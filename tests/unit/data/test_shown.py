@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sfumato
 from effort import examples
-from sfumato.data.shown import only_shown
+from sfumato.data.hidden_content import strip_hidden
 from sfumato.methods.local_suppression import LocalSuppression
 
 pa = pytest.importorskip("pyarrow")
@@ -54,7 +54,7 @@ def test_nothing_stands_below_a_null(case):
     kept = pl.Series([i != 5 for i in range(40)])
     masked = series.zip_with(kept, pl.Series([None], dtype=series.dtype))
     assert told in bytes_of(masked), "polars forgets by itself: this test is no longer needed"
-    shown = only_shown(masked.to_frame())["x"]
+    shown = strip_hidden(masked.to_frame())["x"]
     assert told not in bytes_of(shown)
     assert shown.to_list() == masked.to_list()
     assert shown.dtype == masked.dtype
@@ -63,7 +63,7 @@ def test_nothing_stands_below_a_null(case):
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["Ghost", "Rome"])])
 def test_no_category_that_nobody_has(dtype):
     series = pl.Series("x", ["Rome", None, "Rome"], dtype=pl.Enum(["Ghost", "Rome"])).cast(dtype)
-    shown = only_shown(series.to_frame())["x"]
+    shown = strip_hidden(series.to_frame())["x"]
     assert shown.to_list() == ["Rome", None, "Rome"]
     assert b"Ghost" not in bytes_of(shown)
 
@@ -75,7 +75,7 @@ def test_no_member_of_a_set_that_nobody_has(inner, how):
     nothing = pl.Series([None], dtype=sets.dtype)
     shown = sets.head(2) if how == "head" else sets.zip_with(pl.Series([True, True, False]), nothing)
     file = io.BytesIO()
-    anew = only_shown(shown.to_frame())
+    anew = strip_hidden(shown.to_frame())
     pa.feather.write_feather(anew.to_arrow(), file, compression="uncompressed")
     assert anew["x"].to_list() == shown.to_list()
     assert b"Ghostville" not in file.getvalue()
@@ -84,18 +84,18 @@ def test_no_member_of_a_set_that_nobody_has(inner, how):
 
 def test_the_order_of_categories_stays():
     levels = pl.Enum(["low", "middle", "high"])
-    shown = only_shown(pl.DataFrame({"x": pl.Series(["high", "low"], dtype=levels)}))["x"]
+    shown = strip_hidden(pl.DataFrame({"x": pl.Series(["high", "low"], dtype=levels)}))["x"]
     assert shown.dtype == pl.Enum(["low", "high"])
 
 
 def test_a_text_that_was_replaced_is_gone_though_no_cell_is_missing():
     series = pl.Series("x", ["Ghostville on the lake", "Rome on the seven hills"])
     covered = series.zip_with(pl.Series([False, True]), pl.Series(["*"]))
-    assert b"Ghostville" not in bytes_of(only_shown(covered.to_frame())["x"])
+    assert b"Ghostville" not in bytes_of(strip_hidden(covered.to_frame())["x"])
 
 
 def test_minus_zero_is_zero():
-    shown = only_shown(pl.DataFrame({"x": [-0.0, 0.0, None, float("nan")]}))["x"]
+    shown = strip_hidden(pl.DataFrame({"x": [-0.0, 0.0, None, float("nan")]}))["x"]
     assert np.signbit(shown.drop_nulls().drop_nans().to_numpy()).tolist() == [False, False]
     assert shown.to_list()[2] is None
     assert np.isnan(shown.to_list()[3])
@@ -118,7 +118,7 @@ def test_the_cells_are_the_same(data):
     dtype = data.draw(st.sampled_from(list(CELLS)))
     cells = data.draw(st.lists(st.none() | CELLS[dtype], max_size=12))
     series = pl.Series("x", cells, dtype=dtype)
-    shown = only_shown(series.to_frame())["x"]
+    shown = strip_hidden(series.to_frame())["x"]
     assert shown.dtype == dtype
     assert shown.to_list() == series.to_list()
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.relations.telling import tellers_of, telling_columns
+from sfumato.data.relations.key_inference import tellers_of, telling_columns
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 

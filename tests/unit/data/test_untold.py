@@ -7,19 +7,19 @@ import pytest
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.generalised.intervals import exact_intervals
 from sfumato.data.generalised.nodes import Nodes, canonical_text
+from sfumato.data.generalised.rare_values import hide_rare_values, known_of, read_released_column
 from sfumato.data.generalised.text_forms import (
-    Known,
+    KnownValues,
     is_open,
     looks_generalised,
     parse_nodes,
     set_text,
     to_text,
 )
-from sfumato.data.generalised.untold import as_read, known_of, without_naming
+from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.hierarchy.grow import propose
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 
 DIAGNOSES = ["E11.9", "E11.21", "E10", "I10", "I11.0", "J45.0", "J45.9", "F32.1", "F32", "M54.5"]
@@ -49,7 +49,7 @@ def test_codes_of_any_length_climb_to_what_begins_so():
 def test_a_code_that_is_cut_short_is_read_with_the_values_of_the_original():
     """E11* covers E11.9, E11.21 and the E11.4 of the original that nobody shows; E1* covers E10, too."""
     text = pl.Series("d", ["E11*", "E1*", "I10", "*", None])
-    known = Known([*DIAGNOSES, "E11.4"], [])
+    known = KnownValues([*DIAGNOSES, "E11.4"], [])
     column, nodes = parse_nodes(text, known=known)
     assert column.to_list() == to_text(column, nodes).to_list() == text.to_list()
     assert members(column, nodes)[:3] == [
@@ -64,7 +64,9 @@ def test_a_code_that_is_cut_short_is_read_with_the_values_of_the_original():
 
 
 def test_digits_that_are_known_to_be_of_other_lengths_are_not_listed():
-    column, nodes = parse_nodes(pl.Series("x", ["936*", "9360"]), known=Known(["9360", "93650", "94000"], []))
+    column, nodes = parse_nodes(
+        pl.Series("x", ["936*", "9360"]), known=KnownValues(["9360", "93650", "94000"], [])
+    )
     assert members(column, nodes) == [{"9360", "93650"}, {"9360"}]
 
 
@@ -73,8 +75,8 @@ def test_ratings_and_the_asterisks_of_diagnoses_stay_text_until_the_original_tel
     """G63.2* is a code of ICD-10 for what comes with another disease."""
     series = pl.Series("x", texts)
     assert looks_generalised(series) is None
-    assert not is_open(series, Known(texts, []))
-    assert is_open(series, Known(["3.1", "4.5.1", "A1", "G63.21"], []))
+    assert not is_open(series, KnownValues(texts, []))
+    assert is_open(series, KnownValues(["3.1", "4.5.1", "A1", "G63.21"], []))
 
 
 def test_a_label_that_is_not_the_beginning_of_all_is_a_set():
@@ -88,8 +90,10 @@ def test_a_label_that_is_not_the_beginning_of_all_is_a_set():
 
 
 def test_sets_name_what_many_have_or_what_is_declared():
-    values = ["DE"] * ENOUGH + ["TR"] * ENOUGH + ["NR"] * (ENOUGH - 1) + ["TV"]
-    assert known_of(table_of(values), "x") == Known(["DE", "NR", "TR", "TV"], ["NR", "TV"])
+    values = (
+        ["DE"] * MIN_PERSONS_NAMED + ["TR"] * MIN_PERSONS_NAMED + ["NR"] * (MIN_PERSONS_NAMED - 1) + ["TV"]
+    )
+    assert known_of(table_of(values), "x") == KnownValues(["DE", "NR", "TR", "TV"], ["NR", "TV"])
     assert known_of(table_of(values, labels=(("NR", "Nauru"),)), "x").few == ["TV"]
     # The records of one person are one.
     frame = pl.DataFrame({"x": ["DE"] * 20 + ["TR"] * 20, "who": [*range(20), *[99] * 20]})
@@ -102,14 +106,16 @@ def test_values_that_few_have_are_three_dots_and_sets_that_differ_in_them_are_on
     nodes = Nodes.of({**groups, "TR": ["TR"]}, leaves=["DE", "TR", "NR", "TV"])
     column = pl.Series("x", ["a", "b", "c", "d", "TR", "*", None]).cast(nodes.dtype)
     table = Table(column.to_frame(), Schema((Column("x", Kind.NOMINAL),)), nodes={"x": nodes})
-    shown, changed = without_naming(table, "x", ["NR", "TV"])
+    shown, changed = hide_rare_values(table, "x", ["NR", "TV"])
     assert changed == 3
     texts = ["{DE|...}", "{DE|...}", "{DE|TR}", "{...}", "TR", "*", None]
     assert to_text(shown.frame["x"], shown.nodes["x"]).to_list() == texts
     rest = {"NR", "TV"}
     stand = [{"DE"} | rest, {"DE"} | rest, {"DE", "TR"}, rest, {"TR"}, {"DE", "TR"} | rest, None]
     assert members(shown.frame["x"], shown.nodes["x"]) == stand
-    again, read = parse_nodes(pl.Series("x", texts), known=Known(["DE", "NR", "TR", "TV"], ["NR", "TV"]))
+    again, read = parse_nodes(
+        pl.Series("x", texts), known=KnownValues(["DE", "NR", "TR", "TV"], ["NR", "TV"])
+    )
     assert members(again, read) == stand
     alone, read = parse_nodes(pl.Series("x", texts))
     assert members(alone, read)[:4] == [{"DE", "..."}, {"DE", "..."}, {"DE", "TR"}, {"..."}]
@@ -132,7 +138,7 @@ def test_widths_are_counted_among_the_values_that_are_known():
     series, read = parse_nodes(texts, known=known_of(table_of(codes), "x"))
     again = Table(series.to_frame(), schema, nodes={"x": read})
     for table in (made, again):
-        np.testing.assert_allclose(Cover.of(table, "x").spread(), [1 / 3, 1 / 3, 0, 1])
+        np.testing.assert_allclose(Cover.of(table, "x").share_of_domain(), [1 / 3, 1 / 3, 0, 1])
         numbers, cover = cover_of(table_of(codes), table, "x")
         assert cover.holds(numbers).all()
 
@@ -154,7 +160,7 @@ def test_groups_that_a_step_made_are_seen_as_a_reader_sees_them():
     nodes = Nodes.of({"{a|b}": ["a", "b"], "made": ["made"]}, leaves=["a", "b", "made"])
     column = pl.Series("x", ["{a|b}", "*", None], dtype=nodes.dtype)
     table = Table(pl.DataFrame({"x": column}), original.schema, nodes={"x": nodes})
-    seen = as_read(table, "x", original, ["a", "b", "c"])
+    seen = read_released_column(table, "x", original, ["a", "b", "c"])
     assert seen.nodes["x"].leaves.to_list() == ["a", "b", "c"]
     assert seen.nodes["x"].labels.to_list() == ["{a|b}", "*"]
     assert seen.frame["x"].cast(pl.String).to_list() == ["{a|b}", "*", None]
@@ -170,7 +176,7 @@ def test_a_column_of_which_every_cell_is_one_value_is_exact(values):
     if isinstance(values[0], float):
         tables.append(original.take(np.arange(3)).with_values("x", exact_intervals(pl.Series(values))))
     for table in tables:
-        seen = as_read(table, "x", original, leaves)
+        seen = read_released_column(table, "x", original, leaves)
         assert not seen.is_generalised("x")
         assert seen.frame["x"].to_list() == values
         assert seen.frame["x"].dtype == original.frame["x"].dtype

@@ -41,7 +41,7 @@ def correlation(frame: pl.DataFrame, one: str, other: str) -> float:
 
 def require_sound(table: Table) -> None:
     """Every column has a role and a label, and its values are what the schema says."""
-    assert table.schema.undecided() == ()
+    assert table.schema.columns_without_role() == ()
     for column in table.schema.columns:
         assert column.label
         if column.kind is Kind.CONTINUOUS:
@@ -183,7 +183,7 @@ class TestRand:
     def test_has_a_sound_schema_in_both_forms(self):
         for per in ("year", "person"):
             table = datasets.rand(per=per)
-            assert table.schema.undecided() == ()
+            assert table.schema.columns_without_role() == ()
             assert {"health", "disea", "physlm", "xage", "female"} <= set(table.schema.with_role(Role.KEY))
             assert {"mdvis", "meddol", "inpdol"} <= set(table.schema.with_role(Role.SENSITIVE))
             require_sound(table)

@@ -15,7 +15,7 @@ from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
-from sfumato.io.codebook import SHOWN, place_beside
+from sfumato.io.codebook import SHOWN, codebook_path
 
 ZIPS = [str(code) for code in range(93000, 93010)]
 
@@ -68,7 +68,9 @@ def test_beginnings_of_codes_say_themselves_what_they_stand_for(tmp_path: Path, 
     again = io.read_table(tmp_path / f"r.{ending}", table.schema)
     assert again.frame["zip"].to_list() == column.to_list()
     assert covered(again) == covered(table)
-    assert Cover.of(again, "zip").spread().tolist() == Cover.of(table, "zip").spread().tolist()
+    assert (
+        Cover.of(again, "zip").share_of_domain().tolist() == Cover.of(table, "zip").share_of_domain().tolist()
+    )
     original = Table(pl.DataFrame({"zip": ["9307"] * 4}), table.schema)
     numbers, cover = cover_of(original, again, "zip")
     assert cover.holds(numbers).tolist() == [True, False, False, True]
@@ -86,7 +88,7 @@ def test_an_old_codebook_goes_with_the_file_it_was_of(tmp_path: Path) -> None:
 
 
 def test_a_file_of_that_name_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
-    mine = place_beside(tmp_path / "r.csv")
+    mine = codebook_path(tmp_path / "r.csv")
     mine.write_text("my notes\n")
     io.write(table_of({"rest": SMALL}, ["rest"]), tmp_path / "r.csv", overwrite=True)
     assert mine.read_text() == "my notes\n"
@@ -99,14 +101,14 @@ def test_a_file_that_may_not_be_replaced_leaves_no_codebook(tmp_path: Path) -> N
     (tmp_path / "r.csv").write_text("a\n1\n")
     with pytest.raises(WriteError):
         io.write(table_of({"930**": LARGE}, ["930**"]), tmp_path / "r.csv")
-    assert not place_beside(tmp_path / "r.csv").exists()
+    assert not codebook_path(tmp_path / "r.csv").exists()
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "xlsx", "tsv"])
 def test_every_format_has_it(tmp_path: Path, suffix: str) -> None:
     table = table_of({"930**": LARGE, "rest": SMALL}, ["930**", "rest"])
     io.write(table, tmp_path / f"r.{suffix}")
-    assert place_beside(tmp_path / f"r.{suffix}").exists()
+    assert codebook_path(tmp_path / f"r.{suffix}").exists()
     again = io.read_table(tmp_path / f"r.{suffix}", table.schema, generalised=["zip"])
     assert covered(again) == [tuple(LARGE), tuple(SMALL)]
 
@@ -123,10 +125,10 @@ def test_a_label_of_digits_is_no_number(tmp_path: Path, suffix: str) -> None:
 def test_the_codebook_of_an_original_is_never_touched(tmp_path: Path, groups: dict[str, list[str]]) -> None:
     original = tmp_path / "r.csv"
     io.write(table_of({"93": LARGE}, ["93"]), original)
-    before = place_beside(original).read_bytes()
+    before = codebook_path(original).read_bytes()
     with suppress(WriteError):
         io.write(table_of(groups, [*groups]), tmp_path / "r.parquet", originals=[original], overwrite=True)
-    assert place_beside(original).read_bytes() == before
+    assert codebook_path(original).read_bytes() == before
 
 
 def test_the_codebook_of_a_guarded_file_is_guarded(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_a_password_is_refused_and_not_repeated(text):
         fails(ReadError, io.read_table, text),
         fails(WriteError, io.write, pl.DataFrame({"a": [1]}), text),
         fails(WriteError, io.check_writable, text),
-        fails(ReadError, addresses.within, text, Path()),
+        fails(ReadError, addresses.resolve_in_folder, text, Path()),
     ):
         assert "must hold no password" in error.message
         assert "PGPASSWORD" in error.hint
@@ -234,11 +234,11 @@ def test_a_password_is_refused_and_not_repeated(text):
 
 
 def test_a_relative_file_is_taken_from_a_folder(tmp_path, monkeypatch):
-    place = addresses.within("sqlite:a%3Fb.db?table=x%26y", tmp_path)
+    place = addresses.resolve_in_folder("sqlite:a%3Fb.db?table=x%26y", tmp_path)
     assert addresses.parse(place) == addresses.Address("sqlite", str(tmp_path / "a?b.db"), "x&y")
-    assert addresses.within("sqlite:/a.db?table=x", tmp_path) == "sqlite:/a.db?table=x"
+    assert addresses.resolve_in_folder("sqlite:/a.db?table=x", tmp_path) == "sqlite:/a.db?table=x"
     server = "postgresql://u@h/db?table=s.t"
-    assert addresses.within(server, tmp_path) == server
+    assert addresses.resolve_in_folder(server, tmp_path) == server
     monkeypatch.chdir(tmp_path)
     io.write(pl.DataFrame({"a": [1]}), "sqlite:a%3Fb.db?table=x%26y")
     assert (tmp_path / "a?b.db").is_file()

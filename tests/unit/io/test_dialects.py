@@ -13,7 +13,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import NoteWarning, ReadError
 from sfumato.io import read_contents, read_table, stdin, write
-from sfumato.io.formats import Reading
+from sfumato.io.formats import FileDialect
 from sfumato.methods.mondrian import Mondrian
 
 
@@ -110,18 +110,18 @@ MIXED = Table(
 
 
 def test_a_release_is_written_as_its_original(tmp_path):
-    like = Reading(delimiter=";", decimal=",", encoding="cp1252")
+    like = FileDialect(delimiter=";", decimal=",", encoding="cp1252")
     assert released(tmp_path, MIXED, like) == "a;b;d\nx;1,5;31.12.2024\nÖ;-9;\n".encode("cp1252")
     usual = released(tmp_path, MIXED, None)
     assert usual == "a,b,d\nx,1.5,31.12.2024\nÖ,-9,\n".encode()
-    quoted = released(tmp_path, MIXED, Reading(delimiter=";", quotes="all"))
+    quoted = released(tmp_path, MIXED, FileDialect(delimiter=";", quotes="all"))
     assert quoted.startswith(b'"a";"b";"d"\n"x";"1.5"')
 
 
 def test_letters_that_an_encoding_lacks_are_written_in_utf_8(tmp_path):
     table = MIXED.with_values("a", pl.Series(["Yılmaz", "x"]))
     with pytest.warns(NoteWarning, match="written in UTF-8"):
-        written = released(tmp_path, table, Reading(encoding="cp1252"))
+        written = released(tmp_path, table, FileDialect(encoding="cp1252"))
     assert "Yılmaz" in written.decode()
 
 
@@ -151,16 +151,16 @@ class Piped(io.TextIOWrapper):
 
 
 def test_what_is_piped_in_is_read_more_than_once(monkeypatch):
-    stdin.piped.cache_clear()
+    stdin.stdin_file.cache_clear()
     monkeypatch.setattr(sys, "stdin", Piped(b"a;b\n1;2,5\n"))
     assert read_contents("-").frame.rows() == [(1, 2.5)]
     assert read_contents("-").reading.delimiter == ";"
-    stdin.piped().unlink()
-    stdin.piped.cache_clear()
+    stdin.stdin_file().unlink()
+    stdin.stdin_file.cache_clear()
 
 
 def test_a_keyboard_is_no_pipe(monkeypatch):
-    stdin.piped.cache_clear()
+    stdin.stdin_file.cache_clear()
     monkeypatch.setattr(sys, "stdin", type("Keyboard", (), {"isatty": lambda self: True})())
     with pytest.raises(ReadError, match="piped in"):
         read_contents("-")

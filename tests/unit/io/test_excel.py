@@ -18,7 +18,7 @@ from sfumato import io
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import MissingDependencyError, ParameterError, ReadError, WriteError
 from sfumato.io import excel
-from sfumato.io.formats import Reading
+from sfumato.io.formats import FileDialect
 
 SECRET = "Xanthippe"
 DAY, MOMENT = dt.date(2026, 11, 15), dt.datetime(2026, 11, 15, 1, 2, 3)  # noqa: DTZ001
@@ -389,7 +389,7 @@ def test_too_many_columns(tmp_path):
     # Not through the door: a schema of so many columns takes minutes to check.
     frame = pl.DataFrame({f"c{i}": [1] for i in range(16_385)})
     with pytest.raises(WriteError, match="got: 1 and 16,385"):
-        excel.write(SimpleNamespace(frame=frame), tmp_path / "data.xlsx", ".xlsx", Reading())
+        excel.write(SimpleNamespace(frame=frame), tmp_path / "data.xlsx", ".xlsx", FileDialect())
 
 
 def test_the_longest_text(tmp_path):

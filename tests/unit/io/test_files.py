@@ -174,8 +174,8 @@ def test_a_column_of_stars_reads_back_and_links_nobody(tmp_path, ending):
     stars = AttributeSuppression(k=4).apply(original, Run(seed=1)).table
     io.write(stars, tmp_path / f"stars.{ending}")
     again = io.read_table(tmp_path / f"stars.{ending}", schema)
-    assert Cover.of(again, "job").wild.all()
-    assert Cover.of(again, "job").spread().tolist() == [1.0] * 4
+    assert Cover.of(again, "job").wildcards.all()
+    assert Cover.of(again, "job").share_of_domain().tolist() == [1.0] * 4
     score = DistanceLinkage().measure(
         Evidence(original, Release.of(again, source_rows=np.arange(4))), Run(seed=1)
     )

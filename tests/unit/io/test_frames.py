@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.data.generalised.intervals import intervals
 from sfumato.errors import DataError, MissingDependencyError
-from sfumato.io import back, to_polars
+from sfumato.io import to_native, to_polars
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -47,7 +47,7 @@ def test_pandas_comes_back_as_it_was_but_for_categories_that_nobody_has():
     shown = frame.assign(
         **{name: frame[name].cat.remove_unused_categories() for name in ("ordered", "category")}
     )
-    pd.testing.assert_frame_equal(back(inside, native), shown, check_index_type=False)
+    pd.testing.assert_frame_equal(to_native(inside, native), shown, check_index_type=False)
 
 
 def test_what_pandas_calls_missing_is_missing():
@@ -68,7 +68,7 @@ def test_values_that_no_longer_fit_are_not_lost():
         pl.Series("flag", [None, True, False]),
         pl.Series("added", [1, 2, 3]),
     ).drop("t")
-    out = back(changed, native)
+    out = to_native(changed, native)
     assert out["n"].tolist() == [2**60 + 1, pd.NA, 2]
     assert out["category"].tolist()[:2] == ["new", "v"]
     assert out["x"].tolist()[:2] == ["a", "b"]
@@ -82,7 +82,7 @@ def test_records_are_counted_by_place_not_by_label():
     for other in (frame.sort_values("n"), frame[frame["n"] > 1], frame.iloc[[0, 0]]):
         inside, native = to_polars(other)
         assert inside["n"].to_list() == other["n"].tolist()
-        assert isinstance(back(inside, native).index, pd.RangeIndex)
+        assert isinstance(to_native(inside, native).index, pd.RangeIndex)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_index_that_says_something_is_refused(index):
 
 def test_an_empty_frame():
     inside, native = to_polars(pd.DataFrame({"a": pd.Series([], dtype="int64")}))
-    assert inside.height == len(back(inside, native)) == 0
+    assert inside.height == len(to_native(inside, native)) == 0
 
 
 def test_names_must_be_distinct_texts():
@@ -146,7 +146,7 @@ def test_arrow_comes_back_as_it_was():
         }
     )
     inside, native = to_polars(table)
-    out = back(inside, native)
+    out = to_native(inside, native)
     assert isinstance(out, pa.Table)
     assert out.schema.types == table.schema.types
     assert out.to_pydict() == table.to_pydict()
@@ -156,21 +156,21 @@ def test_polars_dicts_and_structured_arrays():
     frame = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     inside, native = to_polars(frame)
     assert inside is frame
-    assert back(inside, native) is frame
+    assert to_native(inside, native) is frame
     inside, native = to_polars(frame.lazy())
-    assert isinstance(back(inside, native), pl.LazyFrame)
+    assert isinstance(to_native(inside, native), pl.LazyFrame)
     inside, native = to_polars({"a": np.array([1, 2]), "b": ["x", "y"]})
     assert inside.equals(frame)
-    assert back(inside, native)["a"].tolist() == [1, 2]
+    assert to_native(inside, native)["a"].tolist() == [1, 2]
     array = np.array([(1, "x"), (2, "y")], dtype=[("a", "i8"), ("b", "U3")])
     inside, native = to_polars(array)
     assert inside.equals(frame)
-    assert back(inside, native)["b"].tolist() == ["x", "y"]
+    assert to_native(inside, native)["b"].tolist() == ["x", "y"]
 
 
 def test_generalised_values_go_out_in_text_form():
     inside, native = to_polars(pd.DataFrame({"age": [25, 31]}))
-    out = back(inside.with_columns(intervals([20, 31], [29, 31], name="age")), native)
+    out = to_native(inside.with_columns(intervals([20, 31], [29, 31], name="age")), native)
     assert out["age"].tolist() == ["[20;29]", "31"]
 
 
@@ -178,5 +178,5 @@ def test_a_missing_package_is_named(monkeypatch):
     inside, native = to_polars(pd.DataFrame({"a": [1]}))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependencyError, match="needs the package `pandas`") as caught:
-        back(inside, native)
+        to_native(inside, native)
     assert "sfumato[frames]" in caught.value.hint

@@ -70,7 +70,7 @@ def test_a_square_is_not_settled():
     others = np.array([[0.0, 1.0], [1.0, 0.0]])
     found = assignment.solve(corners, others, "euclidean")
     tied = assignment.ties(corners, others, "euclidean", found, links(np.arange(2)))
-    assert tied == assignment.Ties(0, 2, 0, exact=True, settled=False, expected=2.0)
+    assert tied == assignment.TiedLinks(0, 2, 0, exact=True, settled=False, expected=2.0)
 
 
 @given(
@@ -101,16 +101,16 @@ def test_identical_records_are_one_pair_of_groups():
     points = np.zeros((6, 2))
     found = assignment.solve(points, points, "euclidean")
     tied = assignment.ties(points, points, "euclidean", found, links(np.arange(6)), most_pairs=1)
-    assert tied == assignment.Ties(0, 6, 0, exact=True, settled=True)
+    assert tied == assignment.TiedLinks(0, 6, 0, exact=True, settled=True)
 
 
 def test_too_many_ties_give_an_interval_that_is_wide_enough():
     mine, theirs = np.arange(6.0)[:, None], np.arange(6.0, 12.0)[:, None]
     found = assignment.solve(mine, theirs, "hamming")
     whole = assignment.ties(mine, theirs, "hamming", found, links(np.arange(6)))
-    assert whole == assignment.Ties(0, 6, 0, exact=True, settled=False, expected=6.0)
+    assert whole == assignment.TiedLinks(0, 6, 0, exact=True, settled=False, expected=6.0)
     rough = assignment.ties(mine, theirs, "hamming", found, links(np.arange(6)), most_pairs=10)
-    assert rough == assignment.Ties(0, 6, 0, exact=False, settled=False)
+    assert rough == assignment.TiedLinks(0, 6, 0, exact=False, settled=False)
 
 
 def test_only_a_proved_matching_has_ties():

@@ -33,7 +33,7 @@ def test_the_nearest_are_those_that_a_look_at_every_pair_finds(seed, k):
     lows[hole], highs[hole] = np.nan, np.nan
     lows[open_], highs[open_] = -np.inf, np.inf
     steps, blind, extras = rng.random(d) < 0.5, rng.random(d), rng.integers(0, 3, m) / 8
-    boxes = box_neighbours.Boxes(lows, highs, steps, blind, extras)
+    boxes = box_neighbours.ReleasedBoxes(lows, highs, steps, blind, extras)
     places, distances = box_neighbours.nearest(points, boxes, k=k)
     for i in range(n):
         every = [
@@ -51,7 +51,7 @@ def test_the_nearest_are_those_that_a_look_at_every_pair_finds(seed, k):
 
 
 def test_of_boxes_equally_near_the_first_is_taken():
-    same = box_neighbours.Boxes(
+    same = box_neighbours.ReleasedBoxes(
         np.zeros((600, 1)), np.zeros((600, 1)), np.array([False]), np.array([0.5]), np.zeros(600)
     )
     places, _ = box_neighbours.nearest(np.ones((3, 1)), same, k=2)
@@ -70,8 +70,8 @@ def test_common_owners_are_those_that_a_look_at_every_box_finds(seed):
         lows[rng.random((m, d)) < 0.1] = np.nan
         steps, blind, extras = rng.random(d) < 0.5, rng.random(d), rng.integers(0, 3, m) / 8
         radii, whose = rng.integers(0, 3, n) * 1.0, rng.permutation(owners[:m])
-        boxes = box_neighbours.Boxes(lows, lows, steps, blind, extras)
-        searches.append(box_neighbours.Search(points, boxes, radii, whose))
+        boxes = box_neighbours.ReleasedBoxes(lows, lows, steps, blind, extras)
+        searches.append(box_neighbours.BoxSearch(points, boxes, radii, whose))
         far = [
             [
                 sum(gap(p, b, b, is_step=s, blind=0) for p, b, s in zip(*row, steps, strict=True))

@@ -17,7 +17,7 @@ def test_too_frequent_as_counted_one_by_one(seed):
     parts = np.column_stack((cuts[:-1], cuts[1:]))[
         rng.random(len(cuts) - 1) < 0.7
     ]  # not all need be asked of
-    cells = kernels.buckets.Cells(alike, alike * 4 + learnt)
+    cells = kernels.buckets.ClassValueCodes(alike, alike * 4 + learnt)
     found = kernels.buckets.too_frequent(order, parts, cells, most)
     for (first, end), fails in zip(parts, found, strict=True):
         rows = order[first:end]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.groups.centres import means, medians, modes, share_lost, squares_within
+from sfumato.kernels.groups.centres import means, medians, modes, sse_ratio, sum_of_squares_within
 
 GROUPS = np.array([0, 1, 0, 1, 0, 1, 1])
 
@@ -81,7 +81,7 @@ def test_a_group_without_values_shows_nothing_in_particular(centre):
 def test_squares_and_share_lost():
     points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 4.0], [2.0, 4.0]])
     groups = np.array([0, 0, 1, 1])
-    assert squares_within(points, groups) == 4.0
-    assert share_lost(points, groups) == 4.0 / 20.0
-    assert share_lost(points, np.arange(4)) == 0.0
-    assert share_lost(np.ones((3, 2)), np.zeros(3, dtype=np.int64)) == 0.0
+    assert sum_of_squares_within(points, groups) == 4.0
+    assert sse_ratio(points, groups) == 4.0 / 20.0
+    assert sse_ratio(points, np.arange(4)) == 0.0
+    assert sse_ratio(np.ones((3, 2)), np.zeros(3, dtype=np.int64)) == 0.0

@@ -10,7 +10,7 @@ from numba.core import config
 
 from sfumato import kernels
 from sfumato.kernels import compiling, ranks
-from sfumato.kernels.compiling import Keeper
+from sfumato.kernels.compiling import KernelCacheLocator
 from sfumato.kernels.trees import linking
 
 
@@ -25,7 +25,7 @@ def sources(monkeypatch):
 
 
 def keeper(function):
-    return Keeper.from_function(function.py_func, function.py_func.__code__.co_filename)
+    return KernelCacheLocator.from_function(function.py_func, function.py_func.__code__.co_filename)
 
 
 def test_files_of_two_packages_are_kept_apart():
@@ -36,8 +36,8 @@ def test_files_of_two_packages_are_kept_apart():
 
 
 def test_of_other_functions_it_knows_nothing():
-    assert Keeper.from_function(test_of_other_functions_it_knows_nothing, __file__) is None
-    assert Keeper.from_function(test_of_other_functions_it_knows_nothing, "<stdin>") is None
+    assert KernelCacheLocator.from_function(test_of_other_functions_it_knows_nothing, __file__) is None
+    assert KernelCacheLocator.from_function(test_of_other_functions_it_knows_nothing, "<stdin>") is None
 
 
 def test_a_kernel_edited_since_the_process_began_is_not_kept(sources):

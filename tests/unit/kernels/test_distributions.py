@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
-from sfumato.kernels.distributions import Line, gap, half_area_of_part
+from sfumato.kernels.distributions import LineMasses, gap, half_area_of_part
 
 NONE = np.zeros(0)
 
@@ -16,8 +16,8 @@ def line(points, masses=None, n=None):
     points = np.asarray(points, dtype=np.float64)
     order = np.argsort(points, kind="stable")
     if masses is None:
-        return Line(points[order], NONE, n or max(len(points), 1))
-    return Line(
+        return LineMasses(points[order], NONE, n or max(len(points), 1))
+    return LineMasses(
         points[order], np.concatenate(([0.0], np.cumsum(np.asarray(masses)[order]))), n or len(points)
     )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels import pace
+from sfumato.kernels import threads
 from sfumato.kernels.groups import group_means, mdav
 
 
@@ -78,7 +78,7 @@ def test_k_below_one_is_refused():
 def test_ticks_rise_and_do_not_change_the_answer(monkeypatch):
     points = np.random.default_rng(6).normal(size=(500, 2))
     whole = mdav(points, 3)
-    monkeypatch.setattr(pace, "SLICE", 0.0)  # as few rounds in a slice as can be
+    monkeypatch.setattr(threads, "SLICE", 0.0)  # as few rounds in a slice as can be
     ticks = []
     np.testing.assert_array_equal(mdav(points, 3, tick=lambda done, n: ticks.append((done, n))), whole)
     done = [count for count, _ in ticks]

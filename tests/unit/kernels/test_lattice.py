@@ -31,7 +31,7 @@ def test_joins_what_has_the_same_labels(keys):
     leaves, labels, starts, sizes = _classes(rng, 300, [rng.integers(2, 30) for _ in range(keys)], 3)
     counts, weights = rng.integers(1, 9, len(leaves)), rng.random(len(leaves))
     for level in range(3):
-        found = kernels.lattice.Merged(
+        found = kernels.lattice.CoarserClasses(
             *kernels.lattice.merge(
                 leaves, labels, starts[:, level], sizes[:, level], (np.arange(len(leaves)), counts, weights)
             )
@@ -53,7 +53,7 @@ def test_sums_over_marked_classes():
     leaves, labels, starts, _ = _classes(rng, 50, [5, 7], 2)
     amounts, weights = rng.random(len(labels)), rng.random(len(leaves))
     marked = rng.random(len(leaves)) < 0.4
-    found = kernels.lattice.sum_where(
+    found = kernels.lattice.sum_over_classes(
         leaves, amounts, starts[:, 1], (np.arange(len(leaves)), weights, marked)
     )
     wanted = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.linking import Window, nearest_in_window, rivals
+from sfumato.kernels.linking import Window, closer_counts, nearest_in_window
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
 
@@ -57,12 +57,14 @@ def test_agrees_with_all_pairs(metric, spread, n_codes):
     points, others = rng.integers(0, spread, (700, 4)), rng.integers(0, spread, (900, 4))
     groups, other_groups = rng.integers(-1, 500, 700), rng.integers(-1, 500, 900)
     expected = exhaustive(points, others, groups, other_groups, metric=metric, n_codes=n_codes)
-    all_counted = rivals(points, others, groups, other_groups, metric=metric, n_codes=n_codes, cap=None)
+    all_counted = closer_counts(
+        points, others, groups, other_groups, metric=metric, n_codes=n_codes, cap=None
+    )
     assert_agrees(all_counted, expected, metric)
-    first_only = rivals(points, others, groups, other_groups, metric=metric, n_codes=n_codes)
+    first_only = closer_counts(points, others, groups, other_groups, metric=metric, n_codes=n_codes)
     np.testing.assert_array_equal(first_only.chances, all_counted.chances)
     np.testing.assert_array_equal(first_only.nearer, np.minimum(all_counted.nearer, 1))
-    capped = rivals(points, others, groups, other_groups, metric=metric, n_codes=n_codes, cap=7)
+    capped = closer_counts(points, others, groups, other_groups, metric=metric, n_codes=n_codes, cap=7)
     np.testing.assert_array_equal(capped.nearer, np.minimum(all_counted.nearer, 7))
 
 
@@ -78,7 +80,7 @@ def test_codes_of_other_weights_agree_with_all_pairs(metric):
     keys = 4 * gaps ** (2 if metric == "euclidean" else 1)
     keys[:, :, 4 - n_codes :] = (gaps[:, :, 4 - n_codes :] > 0) * (4 * weights).astype(int)
     keys = keys.max(axis=2) if metric == "chebyshev" else keys.sum(axis=2)
-    found = rivals(
+    found = closer_counts(
         points, others, groups, other_groups, metric=metric, n_codes=n_codes, weights=weights, cap=None
     )
     for i in range(len(points)):
@@ -98,7 +100,9 @@ def test_codes_of_other_weights_agree_with_all_pairs(metric):
 def test_weights_that_cannot_be(weights):
     points = np.zeros((3, 4))
     with pytest.raises(ValueError, match="`weights` must be 2 numbers"):
-        rivals(points, points, np.arange(3), np.arange(3), metric="manhattan", n_codes=2, weights=weights)
+        closer_counts(
+            points, points, np.arange(3), np.arange(3), metric="manhattan", n_codes=2, weights=weights
+        )
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -112,7 +116,7 @@ def test_window_agrees_with_all_pairs(metric, decides):
     groups, other_groups = rng.integers(0, 60, 300), rng.integers(0, 60, 400)
     expected = exhaustive(points, others, groups, other_groups, metric=metric, window=(values, lows, highs))
     window = Window(values, lows, highs, decides)
-    result = rivals(points, others, groups, other_groups, metric=metric, window=window, cap=None)
+    result = closer_counts(points, others, groups, other_groups, metric=metric, window=window, cap=None)
     assert_agrees(result, expected, metric)
     assert (expected[:, 0] >= 0).any()
 
@@ -125,7 +129,7 @@ def test_window_alone_counts_candidates():
     highs = lows + 10
     groups = np.arange(200)
     other_groups = np.concatenate((np.arange(200), np.full(300, -1)))
-    result = rivals(
+    result = closer_counts(
         np.empty((200, 0)), np.empty((500, 0)), groups, other_groups,
         metric="hamming", window=Window(values, lows, highs),
     )  # fmt: skip
@@ -154,7 +158,7 @@ def test_nearest_in_window_agrees_with_all_pairs(metric):
 def test_first_example_of_herranz():
     points = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
     others = np.array([[0, 0], [0, 2.1], [-2.1, 0], [0, -2.1]])
-    result = rivals(points, others, np.arange(4), np.arange(4), metric="euclidean", cap=None)
+    result = closer_counts(points, others, np.arange(4), np.arange(4), metric="euclidean", cap=None)
     assert result.chances.tolist() == [1, 0, 0, 0]
     assert result.nearer.tolist() == [0, 1, 1, 1]
 
@@ -162,7 +166,7 @@ def test_first_example_of_herranz():
 def test_second_example_of_herranz():
     points = np.array([[1.0], [2], [3], [4]])
     others = np.array([[2.0], [3], [4], [-0.1]])
-    result = rivals(points, others, np.arange(4), np.arange(4), metric="euclidean", cap=None)
+    result = closer_counts(points, others, np.arange(4), np.arange(4), metric="euclidean", cap=None)
     assert result.chances.tolist() == [1, 0, 0, 0]
     assert result.nearer.tolist() == [0, 1, 1, 3]
 
@@ -176,7 +180,7 @@ def test_ties_survive_rounding(metric, offset):
     groups = np.arange(300)
     expected = exhaustive(whole_points, whole_others, groups, groups, metric=metric)
     step = 0.1 if offset == 0 else 0.125  # near 1e8 tenths are not what they seem; eighths are exact
-    result = rivals(
+    result = closer_counts(
         whole_points * step + offset, whole_others * step + offset, groups, groups, metric=metric, cap=None
     )
     np.testing.assert_array_equal(result.tied, expected[:, 2])
@@ -189,8 +193,8 @@ def test_the_unit_does_not_matter(factor):
     points = rng.normal(size=(200, 3))
     others = points + 0.5 * rng.normal(size=points.shape)
     groups = np.arange(200)
-    plain = rivals(points, others, groups, groups, metric="euclidean", cap=None)
-    scaled = rivals(points * factor, others * factor, groups, groups, metric="euclidean", cap=None)
+    plain = closer_counts(points, others, groups, groups, metric="euclidean", cap=None)
+    scaled = closer_counts(points * factor, others * factor, groups, groups, metric="euclidean", cap=None)
     np.testing.assert_array_equal(plain.nearer, scaled.nearer)
     np.testing.assert_array_equal(plain.chances, scaled.chances)
 
@@ -199,13 +203,13 @@ def test_the_unit_does_not_matter(factor):
 @pytest.mark.parametrize("m", [0, 1, 3])
 @pytest.mark.parametrize("d", [0, 2])
 def test_small_and_constant(n, m, d):
-    result = rivals(np.ones((n, d)), np.ones((m, d)), np.arange(n), np.arange(m), metric="manhattan")
+    result = closer_counts(np.ones((n, d)), np.ones((m, d)), np.arange(n), np.arange(m), metric="manhattan")
     assert result.chances.tolist() == [1 / m if i < m else 0 for i in range(n)]
     assert result.own.tolist() == [int(i < m) for i in range(n)]
 
 
 def test_nobody_belongs_to_a_negative_group():
-    result = rivals(
+    result = closer_counts(
         np.zeros((2, 1)), np.zeros((2, 1)), np.array([-1, -1]), np.array([-1, -1]), metric="hamming"
     )
     assert result.chances.tolist() == [0, 0]
@@ -213,7 +217,7 @@ def test_nobody_belongs_to_a_negative_group():
 
 
 def test_minus_zero_is_zero():
-    result = rivals(
+    result = closer_counts(
         np.array([[0.0]]), np.array([[-0.0], [0.0]]), np.array([0]), np.array([0, 1]), metric="hamming"
     )
     assert result.tied.tolist() == [2]
@@ -223,7 +227,7 @@ def test_tells_of_progress_and_stops():
     rng = np.random.default_rng(9)
     points = rng.normal(size=(500, 2))
     told = []
-    rivals(
+    closer_counts(
         points, points, np.arange(500), np.arange(500), metric="euclidean", tick=lambda *at: told.append(at)
     )
     assert told
@@ -237,7 +241,7 @@ def test_tells_of_progress_and_stops():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rivals(points, points, np.arange(500), np.arange(500), metric="euclidean", tick=stop)
+        closer_counts(points, points, np.arange(500), np.arange(500), metric="euclidean", tick=stop)
 
 
 @pytest.mark.parametrize(
@@ -263,4 +267,4 @@ def test_says_what_is_wrong(change, message):
     }
     first = [given.pop(name) for name in ("points", "others", "groups", "other_groups")]
     with pytest.raises(ValueError, match=message):
-        rivals(*first, **given)
+        closer_counts(*first, **given)

@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from sfumato.kernels.moments import Means, Moments, facing, inverse_root, means_of, symmetric_root
+from sfumato.kernels.moments import (
+    ColumnMeans,
+    PairwiseMoments,
+    canonical_signs,
+    inverse_root,
+    means_of,
+    symmetric_root,
+)
 
 nan = np.nan
 VALUES = np.array([[1.0, 10.0, nan], [2.0, nan, nan], [6.0, 30.0, nan], [nan, 50.0, 4.0]])
@@ -26,7 +33,7 @@ def test_means_of_nothing():
 
 def test_merging_with_nothing_changes_nothing():
     some, nothing = means_of(VALUES), means_of(np.full((2, 3), nan))
-    for merged in (some.merge(nothing), Means.merge(nothing, some)):
+    for merged in (some.merge(nothing), ColumnMeans.merge(nothing, some)):
         np.testing.assert_array_equal(merged.count, some.count)
         np.testing.assert_array_equal(merged.mean, some.mean)
 
@@ -35,7 +42,7 @@ def test_a_constant_column_has_exactly_its_mean_and_no_variance():
     values = np.full((10, 1), 0.1)
     means = means_of(values).merge(means_of(values[:7]))
     assert means.mean.tolist() == [0.1]
-    assert Moments.of(values, means.mean).variances().tolist() == [0.0]
+    assert PairwiseMoments.of(values, means.mean).variances().tolist() == [0.0]
 
 
 def test_an_outlier_in_front_costs_no_digits():
@@ -44,7 +51,7 @@ def test_an_outlier_in_front_costs_no_digits():
 
 
 def test_pairwise_moments_by_hand():
-    moments = Moments.of(VALUES, np.array([3.0, 30.0, 4.0]))
+    moments = PairwiseMoments.of(VALUES, np.array([3.0, 30.0, 4.0]))
     assert moments.counts.tolist() == [[3, 2, 0], [2, 3, 1], [0, 1, 1]]
     # column 0 where column 1 is present: (1 − 3) + (6 − 3) = 1; column 1 where column 0 is: −20 + 0
     assert moments.sums[0, 1] == 1.0
@@ -59,17 +66,17 @@ def test_pairwise_moments_by_hand():
 
 
 def test_moments_of_nothing():
-    moments = Moments.of(np.empty((0, 2)), np.array([nan, nan]))
+    moments = PairwiseMoments.of(np.empty((0, 2)), np.array([nan, nan]))
     np.testing.assert_array_equal(moments.means(), [nan, nan])
     assert moments.covariance().tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_one_record_has_no_variance():
-    assert Moments.of(np.array([[4.0, 5.0]]), np.zeros(2)).variances().tolist() == [0.0, 0.0]
+    assert PairwiseMoments.of(np.array([[4.0, 5.0]]), np.zeros(2)).variances().tolist() == [0.0, 0.0]
 
 
 def test_different_shifts_cannot_be_merged():
-    one, other = Moments.of(VALUES, np.zeros(3)), Moments.of(VALUES, np.ones(3))
+    one, other = PairwiseMoments.of(VALUES, np.zeros(3)), PairwiseMoments.of(VALUES, np.ones(3))
     with pytest.raises(ValueError, match="same shift"):
         one.merge(other)
 
@@ -81,7 +88,7 @@ def test_far_from_zero():
     np.testing.assert_allclose(
         means.mean - 1e8, near.mean(axis=0), atol=2e-8
     )  # half a unit in the last place
-    covariance = Moments.of(far, means.mean).covariance()
+    covariance = PairwiseMoments.of(far, means.mean).covariance()
     np.testing.assert_allclose(covariance, np.cov(near, rowvar=False), rtol=1e-12)
 
 
@@ -114,6 +121,6 @@ def test_directions_face_one_way():
     """Greatest entry positive; of entries alike but for rounding the first decides."""
     half = np.sqrt(0.5)
     rows = np.array([[0.6, -0.8], [half, -half - 1e-12], [-half, half + 1e-12], [0.0, 1.0]])
-    assert facing(rows).tolist() == [-1.0, 1.0, -1.0, 1.0]
-    assert facing(-rows).tolist() == [1.0, -1.0, 1.0, -1.0]
-    assert float(facing(np.array([0.1, -2.0]))) == -1.0
+    assert canonical_signs(rows).tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert canonical_signs(-rows).tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert float(canonical_signs(np.array([0.1, -2.0]))) == -1.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels import pace
+from sfumato.kernels import threads
 from sfumato.kernels.neighbours import nearest_distance
 
 NORMS = ["euclidean", "maximum"]
@@ -84,7 +84,7 @@ def some_points(n, seed, *, missing=0.0):
 def test_ticks_rise_to_the_total_and_do_not_change_the_answer(norm, missing, monkeypatch):
     points, others = some_points(400, 1, missing=missing), some_points(300, 2, missing=missing)
     whole = nearest_distance(points, others, norm=norm)
-    monkeypatch.setattr(pace, "SLICE", 0.0)
+    monkeypatch.setattr(threads, "SLICE", 0.0)
     ticks = []
     again = nearest_distance(points, others, norm=norm, tick=lambda done, total: ticks.append((done, total)))
     np.testing.assert_array_equal(again, whole)

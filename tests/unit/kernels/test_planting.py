@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.kernels.trees.planting import by_node, homes_of, in_leaves, plant
+from sfumato.kernels.trees.planting import by_node, in_leaves, leaf_of, plant
 
 RNG = np.random.default_rng(5)
 
@@ -60,7 +60,7 @@ def test_nodes_reduce_what_lies_below_them():
 
 def test_leaves_are_laid_out_with_slots_side_by_side():
     starts = np.array([0, 2, 5])
-    assert homes_of(starts, 4).tolist() == [0, 1, 4, 5, 6]
+    assert leaf_of(starts, 4).tolist() == [0, 1, 4, 5, 6]
     assert in_leaves(np.arange(1, 6), starts, 4).tolist() == [[1, 2, 0, 0], [3, 4, 5, 0]]
     rows = np.arange(1.0, 11.0).reshape(5, 2)
     laid_out = in_leaves(rows, starts, 4)

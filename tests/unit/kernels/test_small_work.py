@@ -6,7 +6,7 @@ import pytest
 from sfumato.kernels import linking
 from sfumato.kernels.assignment import solve, verification
 from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
-from sfumato.kernels.pace import Allowance
+from sfumato.kernels.threads import CompileAllowance
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
 
@@ -16,9 +16,9 @@ def by_numpy(monkeypatch):
     """Have work done by numpy."""
 
     def choose():
-        monkeypatch.setattr(Allowance, "granted", True)
-        monkeypatch.setattr(linking, "_SMALL", Allowance(10**12))
-        monkeypatch.setattr(verification, "_SMALL", Allowance(10**12))
+        monkeypatch.setattr(CompileAllowance, "granted", True)
+        monkeypatch.setattr(linking, "_NUMPY_ALLOWANCE", CompileAllowance(10**12))
+        monkeypatch.setattr(verification, "_NUMPY_ALLOWANCE", CompileAllowance(10**12))
 
     return choose
 
@@ -39,9 +39,9 @@ def test_linking(metric, windowed, cap, by_numpy):
     window = linking.Window(rng.normal(size=(400, 1)), middle - 1, middle + 1) if windowed else None
     told = {"metric": metric, "n_codes": 2, "weights": np.full(5 if metric == "hamming" else 2, 1 / 3)}
     given = (points, others, groups, other_groups)
-    kernel = linking.rivals(*given, **told, window=window, cap=cap)
+    kernel = linking.closer_counts(*given, **told, window=window, cap=cap)
     by_numpy()
-    small = linking.rivals(*given, **told, window=window, cap=cap)
+    small = linking.closer_counts(*given, **told, window=window, cap=cap)
     np.testing.assert_array_equal(small.references, kernel.references)
     np.testing.assert_array_equal(small.own, kernel.own)
     np.testing.assert_array_equal(small.nearer, kernel.nearer)
@@ -81,13 +81,13 @@ def test_costs_are_those_of_the_loops(metric):
 
 
 def test_who_asked_for_the_kernel_stays_with_it(monkeypatch):
-    monkeypatch.setattr(Allowance, "granted", True)
-    allowance = Allowance(100)
+    monkeypatch.setattr(CompileAllowance, "granted", True)
+    allowance = CompileAllowance(100)
     assert allowance.takes(60)
     assert not allowance.takes(60)
     assert not allowance.takes(1)
 
 
 def test_who_compiles_ahead_gets_the_kernel(monkeypatch):
-    monkeypatch.setattr(Allowance, "granted", False)
-    assert not Allowance(100).takes(1)
+    monkeypatch.setattr(CompileAllowance, "granted", False)
+    assert not CompileAllowance(100).takes(1)

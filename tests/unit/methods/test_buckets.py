@@ -11,7 +11,7 @@ from sfumato import Column, Kind, Recipe, Role, Schema, Step, Table, assess, pro
 from sfumato.core.evidence import Evidence
 from sfumato.core.origin import Origin
 from sfumato.core.run import Run
-from sfumato.data.buckets import bucketed
+from sfumato.data.buckets import join_buckets
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
 from sfumato.methods import (
     Anatomy,
@@ -305,4 +305,4 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     other = protect(people(), Anatomy(l=2), seed=2)
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
     with pytest.raises(DataError, match="as many records in each bucket"):
-        bucketed(mixed, replace(release.layout, sources={}, moved={}), release.source_rows)
+        join_buckets(mixed, replace(release.layout, sources={}, moved={}), release.source_rows)

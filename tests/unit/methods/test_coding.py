@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError, RefusedError
-from sfumato.kernels.outlyingness import Middle, scores, squares_at
+from sfumato.kernels.outlyingness import RobustCentre, scores, squares_at
 from sfumato.methods.coding import MultivariateTopCoding, TopBottomCoding
 
 AGES = [3, 41, 17, 88, 104, 65, 93, 22, 1, 55]  # sorted: 1 3 17 22 41 55 65 88 93 104
@@ -304,7 +304,7 @@ def incomes():
 
 
 def test_distances_are_the_definition(incomes):
-    squares, sizes = Middle.of(incomes).distances(incomes)
+    squares, sizes = RobustCentre.of(incomes).distances(incomes)
     np.testing.assert_allclose(squares, naive_squares(incomes), rtol=1e-9)
     assert (sizes == 3).all()
 
@@ -312,7 +312,7 @@ def test_distances_are_the_definition(incomes):
 def test_distances_over_the_columns_that_are_there(incomes):
     holes = np.random.default_rng(2).random(incomes.shape) < 0.3
     values = np.where(holes, np.nan, incomes)
-    middle = Middle.of(values)
+    middle = RobustCentre.of(values)
     centre, scale = naive_middle(values)
     np.testing.assert_allclose(middle.centre, centre)
     np.testing.assert_allclose(middle.scale, scale)
@@ -327,7 +327,7 @@ def test_distances_over_the_columns_that_are_there(incomes):
 
 def test_outermost_records_come_to_the_ellipsoid_on_their_ray(incomes):
     result = drawn_in(incomes, share=5)
-    before, middle = naive_squares(incomes), Middle.of(incomes)
+    before, middle = naive_squares(incomes), RobustCentre.of(incomes)
     after, _ = middle.distances(result)
     limit = np.sort(before)[-21]  # 20 of 400 are coded, the next one is the limit
     moved = before > limit
@@ -353,7 +353,7 @@ def test_outliers_cannot_hide_one_another():
     crowd = rng.standard_normal((400, 1)) @ np.ones((1, 2)) + 0.2 * rng.standard_normal((400, 2))
     clump = np.array([4.0, -4.0]) + 0.05 * rng.standard_normal((100, 2))
     values = np.vstack([crowd, clump])
-    squares, _ = Middle.of(values).distances(values)
+    squares, _ = RobustCentre.of(values).distances(values)
     assert squares[400:].min() > squares[:400].max()
 
 
@@ -382,7 +382,7 @@ def test_far_columns_constants_duplicates_and_zeros(incomes):
 
 def test_a_column_of_mostly_zeros_has_the_spread_of_its_others():
     values = np.array([[0.0], [0.0], [0.0], [0.0], [0.0], [10.0], [20.0], [600.0]])
-    middle = Middle.of(values)
+    middle = RobustCentre.of(values)
     assert middle.scale[0] == pytest.approx(20.0 / norm.ppf(0.75))
     np.testing.assert_allclose(drawn_in(values, share=10)[:, 0], [0, 0, 0, 0, 0, 10, 20, 20])
 
@@ -400,7 +400,7 @@ def test_records_without_values_are_left_alone():
 def test_all_records_can_be_coded(incomes):
     mean = drawn_in(incomes, share=100, replace="mean")
     np.testing.assert_allclose(mean, np.tile(incomes.mean(axis=0), (400, 1)))
-    after, _ = Middle.of(incomes).distances(drawn_in(incomes, share=100))
+    after, _ = RobustCentre.of(incomes).distances(drawn_in(incomes, share=100))
     np.testing.assert_allclose(after, naive_squares(incomes).min(), rtol=1e-6)
 
 

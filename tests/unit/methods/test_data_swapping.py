@@ -11,7 +11,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError
-from sfumato.kernels.moves import joined, margin_keeping_exchanges
+from sfumato.kernels.moves import combine_codes, margin_keeping_exchanges
 from sfumato.methods.data_swapping import DataSwapping
 from sfumato.recipes.recipe import Recipe, Step
 
@@ -44,16 +44,16 @@ def dependent(n, seed=7):
 
 def test_joined_tells_combinations_apart():
     first, second = np.array([0, 0, 1, 1, 0]), np.array([0, 1, 0, 1, 1])
-    codes = joined([first, second], 5)
+    codes = combine_codes([first, second], 5)
     assert len(set(codes.tolist())) == 4
     assert codes[1] == codes[4]
-    assert joined([], 3).tolist() == [0, 0, 0]
+    assert combine_codes([], 3).tolist() == [0, 0, 0]
 
 
 def test_joined_does_not_overflow():
     """With two columns of 2^32 codes behind it, the first would be multiplied by 2^64, that is by nothing."""
     widest = np.array([7, 7, 2**32 - 1])
-    codes = joined([np.array([0, 1, 0]), widest, widest], 3)
+    codes = combine_codes([np.array([0, 1, 0]), widest, widest], 3)
     assert len(set(codes.tolist())) == 3
 
 

@@ -111,7 +111,7 @@ def test_siphash_gives_the_published_vector():
     """Aumasson and Bernstein (2012), the 8-byte message of the reference vectors under the key 00 … 0f."""
     first, second = np.frombuffer(bytes(range(16)), dtype=np.uint64)
     message = np.frombuffer(bytes(range(8)), dtype=np.uint64)
-    assert kernels.keyed.keyed_words(message, first, second).tolist() == [0x93F5F5799A932462]
+    assert kernels.siphash.keyed_words(message, first, second).tolist() == [0x93F5F5799A932462]
 
 
 def test_on_the_command_line(tmp_path, capfd):

@@ -197,7 +197,7 @@ def test_prosecutor_risk_costs_what_k_costs():
      ("prosecutor-risk <= 0", None), ("l >= 3", None), ("marketer-risk <= 0.2", None)],
 )  # fmt: skip
 def test_what_asks_for_persons_alike(text, alike):
-    assert Requirement.parse(text).persons_alike == alike
+    assert Requirement.parse(text).required_class_size == alike
 
 
 # ---------------------------------------------------------------------------- what it says that it enforces

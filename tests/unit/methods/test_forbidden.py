@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from sfumato.data.rules import Rule
-from sfumato.methods._forbidden import Points, kinds_of, merge_zeros, must_lack, zeros_of
+from sfumato.methods._forbidden_cells import RepresentativeValues, kinds_of, merge_zeros, must_lack, zeros_of
 
 #: Missing first (code 0), as in the methods.
 AGES, STATUS, PAY = [None, *range(20)], [None, "single", "married"], [None, 0, 1, 2]
@@ -15,7 +15,7 @@ AGES, STATUS, PAY = [None, *range(20)], [None, "single", "married"], [None, 0, 1
 
 def points():
     return [
-        Points(np.arange(len(values)), pl.Series(name, values))
+        RepresentativeValues(np.arange(len(values)), pl.Series(name, values))
         for name, values in (("age", AGES), ("status", STATUS), ("pay", PAY))
     ]
 
@@ -47,13 +47,17 @@ def test_tables_forbid_exactly_what_breaks_a_rule():
 
 def test_a_part_of_a_range_is_forbidden_if_all_of_it_is():
     """Codes 1 and 2 stand for 0 to 9 and 10 to 19; 15 lies within the second."""
-    ends = Points(np.array([0, 1, 1, 2, 2, 2]), pl.Series("age", [None, 0, 9, 10, 15, 19]), some=True)
+    ends = RepresentativeValues(
+        np.array([0, 1, 1, 2, 2, 2]), pl.Series("age", [None, 0, 9, 10, 15, 19]), some=True
+    )
     (never,) = zeros_of([Rule("age >= 15 OR status IS NULL")], [ends, points()[1]]).values()
     assert never.tolist() == [[False] * 3, [False, True, True], [False] * 3]
 
 
 def test_parts_of_two_ranges_and_what_nobody_can_keep_are_left_alone():
-    ends = [Points(np.array([0, 1, 1]), pl.Series(name, [None, 0, 9]), some=True) for name in "ab"]
+    ends = [
+        RepresentativeValues(np.array([0, 1, 1]), pl.Series(name, [None, 0, 9]), some=True) for name in "ab"
+    ]
     assert zeros_of([Rule("a = b + 5 OR a = 3")], ends) == {}
     assert zeros_of([Rule("status = 'x' AND pay >= 0"), Rule("pay <= AVG(pay)")], points()) == {}
 

@@ -11,7 +11,7 @@ import sfumato
 from sfumato import kernels
 from sfumato.core import registry
 from sfumato.core.run import Run
-from sfumato.data.points import standardised
+from sfumato.data.points import standardise
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import NoteWarning, ParameterError, RefusedError
@@ -351,7 +351,7 @@ def test_parts_as_large_as_the_table_are_mdav_itself():
     cut = protect(MdavInParts(k=4, part=50), table)
     assert not cut.table.frame.equals(whole.table.frame)
     assert np.bincount(cut.classes).min() >= 4
-    assert MdavInParts().part == kernels.groups.PART
+    assert MdavInParts().part == kernels.groups.PART_RECORDS
 
 
 def test_first_component_by_hand_and_its_sign():
@@ -388,13 +388,13 @@ def test_equal_records_stay_in_their_order_along_the_line():
 def test_loss_on_the_reference_files(name, published, reference_data):
     """MDAV's share of the sum of squares lost at k = 5, as published, and that of the others beside it."""
     values = np.loadtxt(reference_data(f"{name}.csv"), delimiter=",", skiprows=1)
-    points = np.column_stack([standardised(column, "deviation") for column in values.T])
+    points = np.column_stack([standardise(column, "deviation") for column in values.T])
 
     def lost(method):
         after = protect(method, table_of(values)).table
         moved = (after.matrix(after.names) - values) / values.std(axis=0)
         found = 100 * (moved**2).sum() / (points**2).sum()
-        share = kernels.groups.centres.share_lost(points, protect(method, table_of(values)).classes)
+        share = kernels.groups.centres.sse_ratio(points, protect(method, table_of(values)).classes)
         assert found == pytest.approx(100 * share, rel=1e-9)
         return found
 

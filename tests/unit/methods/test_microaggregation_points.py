@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.points import MAX_COORDINATES, places_of, points_of, standardised
+from sfumato.data.points import MAX_COORDINATES, places_of, points_of, standardise
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 
@@ -25,26 +25,26 @@ def nominal_points(values, *, scale="deviation", nominal="frequency"):
 )
 def test_standardised_by_hand(scale, expected):
     """The values 1, 4, 5, 6 have mean 4 and squares 9, 0, 1, 4: deviation √3.5, range 5."""
-    values = standardised(np.array([1.0, 4.0, 5.0, 6.0]), scale)
+    values = standardise(np.array([1.0, 4.0, 5.0, 6.0]), scale)
     unit = {"deviation": 2 / np.sqrt(3.5), "range": 1.0}[scale]
     np.testing.assert_allclose(values, np.array(expected) * unit, rtol=1e-15)
 
 
 def test_missing_values_lie_at_the_mean_and_constants_at_zero():
-    values = standardised(np.array([1.0, np.nan, 3.0]), "deviation")
+    values = standardise(np.array([1.0, np.nan, 3.0]), "deviation")
     assert values.tolist() == [-1.0, 0.0, 1.0]
-    assert standardised(np.array([0.1, np.nan, 0.1, 0.1]), "deviation").tolist() == [0.0] * 4
-    assert standardised(np.array([np.nan, np.nan]), "range").tolist() == [0.0, 0.0]
-    assert standardised(np.array([]), "none").tolist() == []
+    assert standardise(np.array([0.1, np.nan, 0.1, 0.1]), "deviation").tolist() == [0.0] * 4
+    assert standardise(np.array([np.nan, np.nan]), "range").tolist() == [0.0, 0.0]
+    assert standardise(np.array([]), "none").tolist() == []
 
 
 def test_raw_values_are_only_centred():
-    assert standardised(np.array([10.0, 20.0, 60.0]), "none").tolist() == [-20.0, -10.0, 30.0]
+    assert standardise(np.array([10.0, 20.0, 60.0]), "none").tolist() == [-20.0, -10.0, 30.0]
 
 
 @pytest.mark.parametrize("factor", [2.0**-900, 1.0, 2.0**1000])
 def test_no_unit_overflows(factor):
-    values = standardised(np.array([1.0, 2.0, 3.0]) * factor, "deviation")
+    values = standardise(np.array([1.0, 2.0, 3.0]) * factor, "deviation")
     np.testing.assert_allclose(values, np.array([-1, 0, 1]) * np.sqrt(1.5), rtol=1e-15)
 
 
@@ -74,7 +74,7 @@ def test_by_range_the_farthest_two_values_are_one_apart(nominal):
 def test_two_values_are_a_standardised_number():
     """Nominal yes and no, and 0 and 1 as a number, are the same column to a distance."""
     words = ["no", "yes", "no", "no", "yes"]
-    numbers = standardised(np.array([0.0, 1, 0, 0, 1]), "deviation")
+    numbers = standardise(np.array([0.0, 1, 0, 0, 1]), "deviation")
     for nominal in ("frequency", "equal"):
         np.testing.assert_allclose(nominal_points(words, nominal=nominal)[:, 0], numbers, rtol=1e-14)
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from sfumato.core.run import Run
+from sfumato.data.generalised.rare_values import known_of
 from sfumato.data.generalised.text_forms import parse_nodes, to_text
-from sfumato.data.generalised.untold import known_of
 from sfumato.data.hierarchy.build import from_tree
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -146,7 +146,7 @@ def drawn(seed, n, missing):
 def parts_of_groups(method, table):
     """The groups that are cut, which may show alike where labels of a tree do."""
     run = Run(seed=1, resources={"tree": from_tree(TREE, name="tree")})
-    groups, _ = method.group(Canvas(table, method.asked(table), run))
+    groups, _ = method.group(Canvas(table, method.guarantee_for(table), run))
     cuts = zip(groups.starts[:-1], groups.starts[1:], strict=True)
     return sorted(sorted(groups.order[start:end].tolist()) for start, end in cuts)
 
@@ -263,8 +263,8 @@ def test_codes_are_shown_by_what_all_of_a_group_begin_with(method, missing):
     columns = (Column("zip", Kind.NOMINAL, Role.KEY), Column("age", Kind.CONTINUOUS, Role.KEY))
     table = Table(pl.DataFrame({"zip": values, "age": ages}), Schema(columns))
     lengths = [*map(len, ["02139-100", "02139-10", "02139-1", "0213", "021"]), 10]  # at which codes part
-    groups, _ = method.group(canvas := Canvas(table, method.asked(table), Run(seed=1)))
-    shown = canvas.shown(groups)
+    groups, _ = method.group(canvas := Canvas(table, method.guarantee_for(table), Run(seed=1)))
+    shown = canvas.show_groups(groups)
     texts = to_text(shown.frame["zip"], shown.nodes["zip"]).to_list()
     found = set()
     for start, end in zip(groups.starts[:-1], groups.starts[1:], strict=True):

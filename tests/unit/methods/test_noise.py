@@ -9,7 +9,7 @@ from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import DataError, RefusedError
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 from sfumato.methods.noise import CorrelatedNoise, KimNoise, UncorrelatedNoise, mixing
@@ -35,7 +35,7 @@ def table_of(values):
     return Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in names)))
 
 
-def protected(method, values, seed=1, engine=Memory()):  # noqa: B008  — it is never changed
+def protected(method, values, seed=1, engine=MemoryEngine()):  # noqa: B008  — it is never changed
     return method.apply(table_of(values), Run(seed=seed, engine=engine)).table.frame.to_numpy()
 
 
@@ -266,7 +266,7 @@ def test_weights_are_not_used(method, incomes):
 @pytest.mark.parametrize("method", ADDITIVE + RESTORING, ids=str)
 def test_many_blocks_share_one_set_of_moments(incomes, method):
     """Cut into blocks of 64, moments are still those of the whole table."""
-    noisy = protected(method, incomes, engine=Memory(64))
+    noisy = protected(method, incomes, engine=MemoryEngine(64))
     if method in RESTORING or getattr(method, "restore", "") == "exactly":
         np.testing.assert_allclose(noisy.mean(axis=0), incomes.mean(axis=0), rtol=1e-10)
         np.testing.assert_allclose(noisy.var(axis=0), incomes.var(axis=0), rtol=1e-10)

@@ -7,13 +7,13 @@ import pytest
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 
 NAMES = ["c0", "c1", "c2"]
 
 
-def protected(method, values, seed=1, engine=Memory()):  # noqa: B008  — it is never changed
+def protected(method, values, seed=1, engine=MemoryEngine()):  # noqa: B008  — it is never changed
     names = [f"c{i}" for i in range(values.shape[1])]
     frame = pl.DataFrame({name: values[:, i] for i, name in enumerate(names)})
     table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS) for name in names)))
@@ -90,7 +90,7 @@ def test_variances_grow_as_the_docstring_says(incomes):
 
 @pytest.mark.parametrize("per", ["cell", "record"])
 def test_blocks_draw_factors_of_their_own(incomes, per):
-    factors = protected(UniformNoise(spread=0.5, per=per), incomes, engine=Memory(64)) / incomes
+    factors = protected(UniformNoise(spread=0.5, per=per), incomes, engine=MemoryEngine(64)) / incomes
     assert len(np.unique(factors[:, 0].round(12))) == len(incomes)
 
 

@@ -11,7 +11,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, RefusedError
 from sfumato.methods import rotation
-from sfumato.methods.rotation import RotationNoise, rotated
+from sfumato.methods.rotation import RotationNoise, rotate_groups
 
 
 def table_of(values):
@@ -26,7 +26,7 @@ def protected(method, values, seed=1):
 
 def matrices(size, angle, count=1, seed=5):
     """The matrices by which groups are multiplied: what becomes of the identity."""
-    return rotated(np.stack([np.eye(size)] * count), angle, np.random.default_rng(seed))
+    return rotate_groups(np.stack([np.eye(size)] * count), angle, np.random.default_rng(seed))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_it_is_the_formula_on_the_groups_it_deals(incomes):
     cuts = [*range(0, 56 * 7 + 1, 7), 400]  # 57 groups of 7 and 1 record over, which joins the last
     for start, end in itertools.pairwise(cuts):
         rows = order[start:end]
-        (matrix,) = rotated(np.eye(len(rows))[None], np.radians(40), rng)
+        (matrix,) = rotate_groups(np.eye(len(rows))[None], np.radians(40), rng)
         expected[rows] = matrix @ centred[rows] + incomes.mean(axis=0)
     np.testing.assert_allclose(protected(method, incomes, seed), expected, rtol=1e-9)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfumato.core.budget import NO_GUARANTEE, Budget, Spending
+from sfumato.core.budget import NO_GUARANTEE, PrivacyBudget, Spending
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.rules import Rule
@@ -27,14 +27,14 @@ from sfumato.methods import (
     PrivateMarginals,
     PrivateMicroaggregation,
     PrivateResponse,
-    _forbidden,
+    _forbidden_cells,
     _opendp,
 )
-from sfumato.methods._count_model import CountModel, Measured, _tree_of, cliques_of, that_fit
-from sfumato.methods._private_counts import PrivateCounts, adaptively, by_tree
+from sfumato.methods._count_model import CountModel, NoisyCounts, _tree_of, cliques_of, that_fit
+from sfumato.methods._private_counts import PrivateCounts, by_tree, fit_adaptively
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.private_marginals import _nearest, _partners
-from sfumato.methods.private_microaggregation import halved
+from sfumato.methods.private_microaggregation import halve_boxes
 from sfumato.recipes.parts import Output
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.postprocess import postprocess
@@ -82,7 +82,7 @@ def test_gaussian_noise_is_discrete_gaussian():
 
 @pytest.mark.parametrize("n_categories", [2, 3, 7])
 def test_responses_are_even_over_all_categories_but_the_true_one(n_categories):
-    drawn = _opendp.responded(np.ones(4000, dtype=np.int64), n_categories, epsilon=1.0)
+    drawn = _opendp.randomised_response(np.ones(4000, dtype=np.int64), n_categories, epsilon=1.0)
     chances = np.ones(n_categories)
     chances[1] = math.e
     counts = np.bincount(drawn, minlength=n_categories)
@@ -159,7 +159,8 @@ def test_audit_of_the_counts_of_boxes():
     """Where the counts of boxes alone are looked at, and one record in three is the one that is replaced."""
     sizes, at = np.array([10]), [np.array([[value], [10], [0], [10]]) for value in (10, 0)]
     hits = [
-        sum(halved(p, sizes, k=1, records=1, epsilon=2.0).counts[0] <= 1 for _ in range(1500)) for p in at
+        sum(halve_boxes(p, sizes, k=1, records=1, epsilon=2.0).counts[0] <= 1 for _ in range(1500))
+        for p in at
     ]
     assert audited(*hits, 1500) <= 2
 
@@ -178,9 +179,9 @@ def test_audit_of_marginals(choice):
 def test_audit_of_what_is_chosen_and_counted():
     """Of its two answers alone, by the events that tell most."""
     counts = [PrivateCounts([np.zeros(n, dtype=np.int64)] * 2, [2, 2], 1) for n in (5, 4)]
-    noisy = [[each.measured([(0,)], rho=2.0)[0].counts[0] for _ in range(1000)] for each in counts]
+    noisy = [[each.measure_tables([(0,)], rho=2.0)[0].counts[0] for _ in range(1000)] for each in counts]
     found = audited(*(int(np.sum(np.array(each) >= 6)) for each in noisy), 1000)
-    assert found <= Budget((Spending("", rho=2.0),)).total(1e-2).epsilon
+    assert found <= PrivacyBudget((Spending("", rho=2.0),)).total(1e-2).epsilon
     expected = {(0,): np.array([4.0, 0.0]), (1,): np.array([5.0, 0.0])}  # one score goes up and one down
     for each in counts:
         each.look(expected.items())
@@ -424,17 +425,17 @@ def test_another_record_moves_two_boxes_of_each_level(seed, columns, records):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_opendp, "laplace", exact)
         turns = None
-        boxes = halved(places, sizes, k=4, records=records, epsilon=1.0)
+        boxes = halve_boxes(places, sizes, k=4, records=records, epsilon=1.0)
         boxes.means(0, places[:, 0], records=records, epsilon=1.0)
         first, turns = list(told), [counts for counts, _ in told]
         told.clear()  # what is answered so far is the same: the next question of both is compared
-        again = halved(other, sizes, k=4, records=records, epsilon=1.0)
+        again = halve_boxes(other, sizes, k=4, records=records, epsilon=1.0)
         again.means(0, other[:, 0], records=records, epsilon=1.0)
     for (before, most), (after, _) in zip(first, told, strict=True):
         assert np.abs(before - after).sum() <= most
     assert boxes.counts.sum() == 30
     assert (boxes.counts >= 4).all()
-    np.testing.assert_array_equal(np.bincount(again.shown, minlength=len(again.counts)), again.counts)
+    np.testing.assert_array_equal(np.bincount(again.box_of_record, minlength=len(again.counts)), again.counts)
 
 
 def test_boxes_keep_relations_for_noise_that_does_not_grow_with_the_records():
@@ -483,9 +484,9 @@ SIZES, TABLES = (2, 3, 4, 2, 3, 2), ((0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (5,
 def test_belief_propagation_agrees_with_summing_over_everything():
     rng = np.random.default_rng(3)
     model = CountModel(SIZES, 100.0)
-    model.fit([Measured(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
+    model.fit([NoisyCounts(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
     model.potentials = {each: rng.normal(size=[SIZES[c] for c in each]) for each in TABLES}
-    model.beliefs = model._propagated(model.potentials)
+    model.beliefs = model._propagate_beliefs(model.potentials)
     joint = np.zeros(SIZES)
     for columns, each in model.potentials.items():
         joint += each.reshape([SIZES[c] if c in columns else 1 for c in range(len(SIZES))])
@@ -512,9 +513,9 @@ def test_cliques_cover_every_table_and_make_a_tree(tables):
 def test_the_model_fits_counts_that_agree_and_draws_them():
     counts = np.array([[30.0, 10.0], [5.0, 55.0]])
     model = CountModel([2, 2], 100.0)
-    singles = [Measured((axis,), counts.sum(1 - axis), 1.0) for axis in (0, 1)]
-    model.fit([*singles, Measured((0, 1), counts, 1.0)], steps=1000)
-    first, second = model.drawn(100, np.random.default_rng(1))
+    singles = [NoisyCounts((axis,), counts.sum(1 - axis), 1.0) for axis in (0, 1)]
+    model.fit([*singles, NoisyCounts((0, 1), counts, 1.0)], steps=1000)
+    first, second = model.draw(100, np.random.default_rng(1))
     np.testing.assert_allclose(np.bincount(first * 2 + second), counts.ravel(), atol=2)
 
 
@@ -526,9 +527,9 @@ def test_what_cannot_be_has_no_chance_and_the_rest_is_as_summing_over_everything
     zeros[0, 1][0] = True
     zeros[4, 5][0, 0] = zeros[1, 3][0, 0] = zeros[0, 1][1, 0] = False
     model = CountModel(SIZES, 100.0, zeros)
-    model.fit([Measured(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
+    model.fit([NoisyCounts(each, np.ones([SIZES[c] for c in each]), 1.0) for each in TABLES], steps=1)
     model.potentials = {each: rng.normal(size=[SIZES[c] for c in each]) for each in TABLES}
-    model.beliefs = model._propagated(model.potentials)
+    model.beliefs = model._propagate_beliefs(model.potentials)
     joint = np.ones(SIZES)
     for columns, each in [*model.potentials.items(), *zeros.items()]:
         shape = [SIZES[c] if c in columns else 1 for c in range(len(SIZES))]
@@ -538,7 +539,7 @@ def test_what_cannot_be_has_no_chance_and_the_rest_is_as_summing_over_everything
         for columns in combinations(range(len(SIZES)), way):
             expected = joint.sum(axis=tuple(set(range(len(SIZES))) - set(columns)))
             np.testing.assert_allclose(model.marginal(columns), expected, atol=1e-12)
-    drawn = model.drawn(500, rng)
+    drawn = model.draw(500, rng)
     for (one, other), never in zeros.items():
         assert not never[drawn[one], drawn[other]].any()
 
@@ -551,7 +552,7 @@ def test_zeros_that_would_make_the_model_too_large_are_left_out():
 
 
 def test_two_measurements_of_one_table_are_weighed():
-    both = Measured((0,), np.array([1.0]), 1.0).joined(Measured((0,), np.array([4.0]), 2.0))
+    both = NoisyCounts((0,), np.array([1.0]), 1.0).pool(NoisyCounts((0,), np.array([4.0]), 2.0))
     np.testing.assert_allclose(both.counts, [1.6])
     assert both.deviation == pytest.approx(math.sqrt(0.8))
 
@@ -568,12 +569,12 @@ def chained(n=20_000):
 @pytest.mark.parametrize("way", ["tree", "adaptive"])
 def test_what_is_worth_counting_is_found_and_no_more_is_spent_than_there_is(way):
     counts, rho = chained(), 0.5
-    singles = counts.measured([(i,) for i in range(5)], rho=0.1)
-    make = by_tree if way == "tree" else partial(adaptively, ways=2)
+    singles = counts.measure_tables([(i,) for i in range(5)], rho=0.1)
+    make = by_tree if way == "tree" else partial(fit_adaptively, ways=2)
     model = make(counts, singles, 20_000.0, rho, RUN, most_cells=1000, zeros={})
     assert {(i, i + 1) for i in range(4)} <= set(model.potentials)
     assert sum(counts.spent.values()) == pytest.approx(rho + 0.1)
-    far = np.abs(model.marginal((0, 4)) - counts._counted((0, 4)) / 20_000).sum()
+    far = np.abs(model.marginal((0, 4)) - counts._count_columns((0, 4)) / 20_000).sum()
     assert far < 0.05
 
 
@@ -583,8 +584,8 @@ def test_the_model_stays_below_its_cells():
     common = rng.integers(0, 10, 5000)
     codes = [np.where(rng.random(5000) < 0.5, common, rng.integers(0, 10, 5000)) for _ in range(4)]
     counts = PrivateCounts(codes, [10] * 4, 1)
-    singles = counts.measured([(i,) for i in range(4)], rho=1.0)
-    model = adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3, zeros={})
+    singles = counts.measure_tables([(i,) for i in range(4)], rho=1.0)
+    model = fit_adaptively(counts, singles, 5000.0, 10.0, RUN, most_cells=1200, ways=3, zeros={})
     assert sum(math.prod([10] * len(each.columns)) for each in model.tree) <= 1200
     assert any(len(each) == 2 for each in model.potentials)
 
@@ -710,7 +711,7 @@ def test_a_rule_that_no_table_can_hold_keeps_its_groups_too():
 
 def test_rules_too_large_for_a_table_cost_no_group_its_people_either(monkeypatch):
     """Without a zero in the model: who breaks a rule makes room for others of the same age."""
-    monkeypatch.setattr(_forbidden, "_MOST_COMBINATIONS", 1)
+    monkeypatch.setattr(_forbidden_cells, "_MOST_COMBINATIONS", 1)
     table = families(3000, FAMILY_RULES)
     made = PrivateMarginals(epsilon=1).apply(table, RUN).table.frame
     assert [rule.violations(made) for rule in table.schema.rules] == [0, 0]
@@ -734,7 +735,7 @@ def test_columns_whose_shares_the_rules_move_are_named():
 
 
 def test_who_finds_no_partner_becomes_a_copy_of_the_nearest(monkeypatch):
-    monkeypatch.setattr(_forbidden, "_MOST_COMBINATIONS", 1)
+    monkeypatch.setattr(_forbidden_cells, "_MOST_COMBINATIONS", 1)
     columns = [number("a", 0, 9, integer=True), words("w", "x", "y")]
     table = ruled(["a < 6"], columns, a=[1, 5, 9, 9] * 250, w=["x", "y", "x", "x"] * 250)
     release = PrivateMarginals(epsilon=100).apply(table, RUN)

@@ -11,7 +11,7 @@ import pytest
 import sfumato
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
-from sfumato.core.release import Fit, Release
+from sfumato.core.release import FittedMethod, Release
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.build import from_prefix, from_tree
 from sfumato.data.hierarchy.tree import Hierarchy
@@ -262,7 +262,7 @@ def test_what_is_learnt_can_be_applied_to_other_tables():
 def test_what_the_last_step_learnt_is_kept():
     first = Release.of(table_of(["Kern"]), source_rows=np.arange(1))
     fitted = Recoding(levels=1)
-    taught = replace(first, fit=Fit(fitted, {"towns": TOWNS}))
+    taught = replace(first, fit=FittedMethod(fitted, {"towns": TOWNS}))
     assert first.then(taught).fitted == fitted
     assert taught.then(first).fitted == fitted
     assert taught.then(first).resources == {"towns": TOWNS}

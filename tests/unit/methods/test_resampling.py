@@ -16,8 +16,8 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods.resampling import Resampling
 from sfumato.recipes.recipe import Step
-from sfumato.study.evaluate import Case
-from sfumato.study.level import Reached, Target, reach
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.study.level import LevelStatus, Target, reach
 from sfumato.utility.transport import EarthMoversDistance
 
 
@@ -139,6 +139,8 @@ def test_a_level_is_reached_though_more_samples_protect_less():
         table_there = Resampling(samples=samples).apply(table, Run(seed=1))
         levels[samples] = measure.score(Evidence(table, table_there), Run(seed=1)).value
     assert levels[1] > levels[4] > levels[16]
-    found = reach(Step(Resampling()), Case(table), Target(measure, levels[4], 0.1), Run(seed=2), repeats=5)
-    assert found.reached is not Reached.UNREACHABLE
+    found = reach(
+        Step(Resampling()), EvaluationCase(table), Target(measure, levels[4], 0.1), Run(seed=2), repeats=5
+    )
+    assert found.reached is not LevelStatus.UNREACHABLE
     assert 2 <= found.value <= 8

@@ -17,13 +17,13 @@ from sfumato.core.params import PerColumn
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.engines.memory import Memory
+from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import ParameterError, RefusedError
-from sfumato.kernels.rounding import Between, turns
+from sfumato.kernels.rounding import RoundingCell, turns
 from sfumato.methods.rounding import MultivariateRounding, Rounding
 from sfumato.recipes.recipe import Step
 from sfumato.risk.ranks import RankLinkage
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.level import Target, reach
 
 MODES = ("controlled", "random", "nearest")
@@ -126,7 +126,7 @@ def test_the_margin_keeps_totals_that_are_whole_up_to_rounding():
     share = np.full(3, 1 / 3)
     assert int(share[0] * 2**64) * 3 < 2**64
     assert turns(share, StartAt(0)).sum() == 0
-    between = Between.of(np.array([1.0, 1.0, 1.0]), 3.0)
+    between = RoundingCell.of(np.array([1.0, 1.0, 1.0]), 3.0)
     keep = int(between.margin() * 2**64)
     assert turns(between.share, StartAt(keep), margin=between.margin()).sum() == 1
     assert turns(between.share, StartAt(2**64 - keep - 1), margin=between.margin()).sum() == 1
@@ -269,7 +269,7 @@ def test_a_search_moves_all_bases_in_proportion():
     rng = np.random.default_rng(7)
     table = table_of({"a": rng.lognormal(3, 1, 150), "b": rng.lognormal(10, 1, 150)})
     step = Step(Rounding(base={"a": 1.0, "b": 2000.0}), ("a", "b"))
-    level = reach(step, Case(table), Target(RankLinkage(), 0.9), Run(seed=1), repeats=2)
+    level = reach(step, EvaluationCase(table), Target(RankLinkage(), 0.9), Run(seed=1), repeats=2)
     assert level.parameter == "coarseness"
     assert level.step.method.base == step.method.base
     assert abs(level.score - 0.9) < 0.1
@@ -297,7 +297,7 @@ def incomes():
     return np.hstack([base * rng.lognormal(0, 0.4, (400, 1)) for _ in range(3)])
 
 
-def together(values, seed=1, engine=Memory(), **settings):  # noqa: B008  — it is never changed
+def together(values, seed=1, engine=MemoryEngine(), **settings):  # noqa: B008  — it is never changed
     names = [f"c{i}" for i in range(values.shape[1])]
     table = table_of({name: values[:, i] for i, name in enumerate(names)})
     release = MultivariateRounding(**settings).apply(table, Run(seed=seed, engine=engine))
@@ -349,7 +349,7 @@ def test_without_correlation_it_rounds_each_column_to_its_deviation():
 
 def test_all_blocks_share_one_lattice(incomes):
     whole = together(incomes, width=1.5)
-    np.testing.assert_allclose(together(incomes, width=1.5, engine=Memory(37)), whole, rtol=1e-9)
+    np.testing.assert_allclose(together(incomes, width=1.5, engine=MemoryEngine(37)), whole, rtol=1e-9)
 
 
 def test_no_record_moves_farther_than_half_a_diagonal(incomes):

@@ -64,7 +64,7 @@ def texts(demands):
 def test_the_four_kinds_of_release_of_the_survey():
     assert Profile.names() == ("secure", "scientific", "industry", "public")
     for name in Profile.names():
-        profile = Profile.named(name)
+        profile = Profile.load(name)
         assert profile.name == name
         assert all(threshold.reason and threshold.references for threshold in profile.thresholds)
         assert all(intruder.reason for intruder in profile.intruders)
@@ -73,7 +73,7 @@ def test_the_four_kinds_of_release_of_the_survey():
 
 def level(name, measure):
     found = [
-        t.requirement.level for t in Profile.named(name).thresholds if t.requirement.measure.name == measure
+        t.requirement.level for t in Profile.load(name).thresholds if t.requirement.measure.name == measure
     ]
     return found[0] if found else None
 
@@ -90,7 +90,7 @@ def test_the_wider_the_circle_the_stricter():
 
 def test_an_unknown_profile_suggests_one():
     with pytest.raises(UnknownNameError) as caught:
-        Profile.named("publik")
+        Profile.load("publik")
     assert "`public`" in caught.value.hint
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_profile_suggests_one():
 
 
 def test_intruders_know_columns_by_role_and_kind():
-    asked = Profile.named("public").requirements(SCHEMA)
+    asked = Profile.load("public").requirements(SCHEMA)
     assert texts(asked) == [
         "acquaintance: k-anonymity >= 10",
         "acquaintance: l-diversity >= 3",
@@ -110,11 +110,11 @@ def test_intruders_know_columns_by_role_and_kind():
     ]
     assert asked[0].scenario.columns == ("sex", "born")
     assert asked[-1].scenario.columns == ("sex", "born", "income")
-    assert Profile.named("public").left_out(SCHEMA) == ()
+    assert Profile.load("public").left_out(SCHEMA) == ()
 
 
 def test_what_does_not_apply_is_left_out_and_said():
-    profile = Profile.named("public")
+    profile = Profile.load("public")
     numbers = Schema((Column("income", Kind.CONTINUOUS, Role.KEY), Column("tax", Kind.CONTINUOUS, Role.KEY)))
     assert texts(profile.requirements(numbers)) == [
         "maximum knowledge: k-anonymity >= 3",
@@ -144,7 +144,7 @@ def test_without_keys_the_columns_protected_are_known_or_all_about_people():
             Column("id", Kind.NOMINAL, Role.IDENTIFIER),
         )
     )
-    profile = Profile.named("scientific")
+    profile = Profile.load("scientific")
     assert profile.requirements(schema)[-1].scenario.columns == ("a", "b")
     assert profile.requirements(schema, keys=["b"])[-1].scenario.columns == ("b",)
     assert profile.requirements(SCHEMA, keys=["illness"])[-1].scenario.columns == (
@@ -154,7 +154,7 @@ def test_without_keys_the_columns_protected_are_known_or_all_about_people():
 
 def test_every_threshold_is_either_asked_or_explained():
     for name in Profile.names():
-        profile = Profile.named(name)
+        profile = Profile.load(name)
         for columns in (["sex"], ["income"], ["illness", "sex"], SCHEMA.names):
             schema = SCHEMA.select(columns)
             told = len(profile.requirements(schema)) + len(profile.left_out(schema))
@@ -236,9 +236,9 @@ def test_what_is_no_profile_is_refused(text):
 
 
 def test_a_plan_takes_the_requirements_by_scenario():
-    plan = Profile.named("public").apply_to(Plan(schema=SCHEMA, output=Output(drop=("name",), shuffle=False)))
+    plan = Profile.load("public").apply_to(Plan(schema=SCHEMA, output=Output(drop=("name",), shuffle=False)))
     assert [scenario.name for scenario in plan.scenarios] == ["acquaintance", "maximum knowledge"]
-    assert texts(plan.demands) == texts(Profile.named("public").requirements(SCHEMA))
+    assert texts(plan.demands) == texts(Profile.load("public").requirements(SCHEMA))
     assert plan.output == Output(drop=("name",), shuffle=True)
     again = Plan.from_dict(plan.to_dict())
     assert again.demands == plan.demands
@@ -248,17 +248,17 @@ def test_a_plan_takes_the_requirements_by_scenario():
 def test_what_a_plan_requires_itself_stays_as_it_was():
     own = Requirement.parse("k >= 2")
     plan = Plan(schema=SCHEMA, scenarios=(Scenario("boss", ("sex",)),), requirements=(own,))
-    merged = Profile.named("scientific").apply_to(plan)
+    merged = Profile.load("scientific").apply_to(plan)
     assert texts(merged.demands) == [
         "boss: k-anonymity >= 2", "acquaintance: k-anonymity >= 3", "acquaintance: l-diversity >= 2",
         "matching: exact-match <= 0", "matching: dbrl <= 0.1", "matching: regrouped <= 0.05",
     ]  # fmt: skip
-    assert Profile.named("scientific").apply_to(merged).demands == merged.demands
+    assert Profile.load("scientific").apply_to(merged).demands == merged.demands
     other = Plan(schema=SCHEMA, scenarios=(Scenario("matching", ("sex",)),), requirements=(own,))
     with pytest.raises(PlanError, match="got twice: `matching`"):
-        Profile.named("scientific").apply_to(other)
+        Profile.load("scientific").apply_to(other)
     with pytest.raises(PlanError, match="must declare its columns"):
-        Profile.named("public").apply_to(Plan())
+        Profile.load("public").apply_to(Plan())
 
 
 def test_a_plan_reads_requirements_of_one_scenario():
@@ -285,6 +285,6 @@ def test_a_comparison_says_what_an_intruder_knows_that_stays_bare():
 
 
 def test_a_profile_is_applied_once():
-    profile = Profile.named("public")
+    profile = Profile.load("public")
     plan = profile.apply_to(Plan(schema=SCHEMA))
     assert profile.apply_to(plan) == plan

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from sfumato.core import registry
 from sfumato.core.method import Gives, Takes
 from sfumato.core.params import PerColumn
-from sfumato.core.release import Release, reordered
+from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -590,11 +590,11 @@ def test_reordering_moves_everything_about_a_record():
     table = numbers_table(6)
     release = Release.of(table, source_rows=np.arange(6) * 10, classes=np.arange(6) * 100)
     order = np.array([3, 1, 5, 0, 2, 4])
-    moved = reordered(release, order)
+    moved = reorder(release, order)
     assert moved.table.frame["note"].to_list() == order.tolist()
     assert moved.source_rows.tolist() == (order * 10).tolist()
     assert moved.classes.tolist() == (order * 100).tolist()
-    nobody = reordered(Release.of(table), order)
+    nobody = reorder(Release.of(table), order)
     assert nobody.source_rows is None
     assert nobody.classes is None
 

@@ -50,7 +50,7 @@ def test_nothing_demanded_of_risk_needs_no_step():
 
 
 def test_the_starter_has_what_the_profile_requires():
-    plan = starter(SCHEMA, Profile.named("scientific"))
+    plan = starter(SCHEMA, Profile.load("scientific"))
     assert {str(demand) for demand in plan.demands} == {
         "k-anonymity >= 3",
         "l-diversity >= 2",
@@ -62,4 +62,4 @@ def test_the_starter_has_what_the_profile_requires():
     assert set(step.columns) == {"age", "sex", "x"}  # what nobody decided on may be known
     assert plan.output.drop == ("home",)
     assert plan.left_out == ("home", "name")
-    assert not starter(SCHEMA, Profile.named("secure")).recipe.steps
+    assert not starter(SCHEMA, Profile.load("secure")).recipe.steps

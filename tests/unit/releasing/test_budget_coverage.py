@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from sfumato.core.budget import Budget, Spending
+from sfumato.core.budget import PrivacyBudget, Spending
 from sfumato.core.origin import Origin
 from sfumato.core.registry import method
 from sfumato.core.release import Byproducts, Provenance, Release
@@ -37,7 +37,7 @@ def table(*names, a=(1.0, 2.0, 3.0), weight=False):
 
 def step(name, *columns, spent=0.0, within=(), together="", **parameters):
     taken = method(name)()
-    said = Byproducts(budget=Budget((Spending(name, epsilon=spent),)) if spent else Budget())
+    said = Byproducts(budget=PrivacyBudget((Spending(name, epsilon=spent),)) if spent else PrivacyBudget())
     return Provenance(name, {**taken.to_dict(), **parameters}, columns, tuple(within), together, said)
 
 
@@ -120,7 +120,7 @@ def test_a_column_that_was_added_is_not_covered():
 
 
 def test_a_statement_promises_nothing_where_something_is_uncovered():
-    spent = Budget((Spending("laplace", epsilon=1.0),))
+    spent = PrivacyBudget((Spending("laplace", epsilon=1.0),))
     assert BudgetCoverage(("a",)).statement(spent) == spent.to_dict()
     said = BudgetCoverage((), ("a", "b")).statement(spent)
     assert "advantage_at_most" not in said

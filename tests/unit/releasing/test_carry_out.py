@@ -274,8 +274,8 @@ def test_a_requirement_that_is_met(plan):
         replace(plan, requirements=(Requirement.parse("rank-linkage >= 0.01"),)), Run(seed=LARGE + 3)
     )
     (judgement,) = outcome.judgements
-    assert outcome.met
-    assert judgement.met
+    assert outcome.is_met
+    assert judgement.is_met
     assert judgement.scenario == "default"
     assert judgement.to_dict()["verdict"].startswith("met: rank-linkage is ")
     assert outcome.to_dict()["met"] is True
@@ -287,8 +287,8 @@ def test_a_requirement_that_is_not_met_is_not_written(plan, tmp_path):
         requirements=(Requirement.parse("rank-linkage >= 0.01"), Requirement.parse("rank-linkage >= 1e9")),
     )
     outcome = carry_out(plan, Run(seed=LARGE + 3))
-    assert [judgement.met for judgement in outcome.judgements] == [True, False]
-    assert not outcome.met
+    assert [judgement.is_met for judgement in outcome.judgements] == [True, False]
+    assert not outcome.is_met
     with pytest.raises(RequirementError) as caught:
         write(outcome, overwrite=True)
     assert caught.value.message.startswith("1 of 2 requirements are not met, so nothing was written")
@@ -312,8 +312,8 @@ def test_every_requirement_in_every_scenario(plan):
         ("age", 0.5), ("age", 0.25), ("income", 0.5), ("income", 0.25),
     ]  # fmt: skip
     # Income was left as it is: nothing about it is protected.
-    assert [judgement.met for judgement in outcome.judgements] == [True, True, False, False]
-    assert not outcome.met
+    assert [judgement.is_met for judgement in outcome.judgements] == [True, True, False, False]
+    assert not outcome.is_met
 
 
 def test_a_refused_measure_is_not_met(plan):
@@ -326,7 +326,7 @@ def test_a_refused_measure_is_not_met(plan):
     )
     outcome = carry_out(plan, Run(seed=LARGE + 3))
     assert outcome.judgements[0].score.status is Status.REFUSED
-    assert not outcome.met
+    assert not outcome.is_met
     assert "refused" in outcome.judgements[0].to_dict()["verdict"]
     json.dumps(outcome.to_dict(), allow_nan=False)
 
@@ -339,7 +339,7 @@ def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
     judged = SimpleNamespace(scores={str(requirement.measure): score})
     monkeypatch.setattr(copies, "evaluate", lambda *args, **options: judged)
     outcome = carry_out(replace(plan, requirements=(requirement,)), Run(seed=LARGE + 3))
-    assert not outcome.met
+    assert not outcome.is_met
     with pytest.raises(RequirementError):
         write(outcome)
     assert files(tmp_path) == ["people.csv"]

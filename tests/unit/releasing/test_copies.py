@@ -22,9 +22,9 @@ from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.copies import judge_copies, mean_of
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.read_back import read_release
+from sfumato.releasing.read_release import read_release
 from sfumato.releasing.verify import verify
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 
 N = 200
 
@@ -113,7 +113,7 @@ def test_the_mean_of_copies_by_hand():
 
 def judged(made, original, text):
     demand = Demand(Requirement.parse(text), Scenario(columns=("x", "y")))
-    return next(iter(judge_copies(made, Case(original), [demand], Run(seed=LARGE + 1)).values()))
+    return next(iter(judge_copies(made, EvaluationCase(original), [demand], Run(seed=LARGE + 1)).values()))
 
 
 def test_who_has_all_copies_links_more_than_who_has_one():
@@ -133,7 +133,7 @@ def test_a_rehearsal_attacks_all_copies_together():
 
     original, _ = noisy()
     demand = Demand(Requirement.parse("membership <= 0.9 at 95%"), Scenario(columns=("x", "y")))
-    case, run = Case(original, control=0.4, make=half), Run(seed=LARGE + 1)
+    case, run = EvaluationCase(original, control=0.4, make=half), Run(seed=LARGE + 1)
     copies = [half(original, run.at("copy", copy) if copy else run) for copy in range(3)]
     (one, _), (all_, how) = (
         next(iter(judge_copies(made, case, [demand], run).values())) for made in (copies[:1], copies)

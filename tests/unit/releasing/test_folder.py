@@ -12,8 +12,8 @@ import pytest
 import sfumato
 from sfumato.core.run import Run
 from sfumato.errors import PlanError, ReadError, RequirementError, WriteError
-from sfumato.releasing.sums import contents, states_of
-from sfumato.releasing.trail import part_kept
+from sfumato.releasing.checksums import contents, states_of
+from sfumato.releasing.trail import trail_of_file
 from sfumato.releasing.verify import verify_release
 
 PLAN = """
@@ -341,7 +341,7 @@ output.path = "stays.csv"
     assert not found
     assert {told.files[name] for name in ("persons.csv", "stays.csv")} == {"identical"}
     assert "A hospital" in (home / "out" / "data-card.md").read_text()
-    assert part_kept(home / "out" / "persons.csv", made.outcome.parts["persons"].original)["rows"]
+    assert trail_of_file(home / "out" / "persons.csv", made.outcome.parts["persons"].original)["rows"]
     again = sfumato.release(home / "out" / "private" / "plan.toml")
     again.write(home / "out", overwrite=True)
     assert again.plan.about.title == "A hospital"
@@ -361,7 +361,7 @@ def test_copies_and_tables_that_are_joined(home):
     assert told.files["out.1.csv"] == told.files["out.2.csv"] == "identical"
     original = sfumato.read(home / "plan.toml")
     for name in ("out.1.csv", "out.2.csv"):
-        assert part_kept(home / "copies" / name, original) is not None
+        assert trail_of_file(home / "copies" / name, original) is not None
     text = planned(home, "anatomy").read_text().replace('role = "key" }\ntown', 'role = "sensitive" }\ntown')
     text = text.replace('requirements = ["exact-match <= 0.9"]', 'requirements = ["l >= 2"]')
     (home / "apart.toml").write_text(text.replace('columns = ["wage"]', 'columns = ["town"]'))
@@ -370,7 +370,7 @@ def test_copies_and_tables_that_are_joined(home):
     found, told = wrong(home / "apart")
     assert not found
     assert told.files["out.qit.csv"] == told.files["out.st.csv"] == "identical"
-    assert part_kept(home / "apart" / "out.qit.csv", made.part.original)["joined"]
+    assert trail_of_file(home / "apart" / "out.qit.csv", made.part.original)["joined"]
 
 
 def test_a_database_is_no_file_of_a_folder(home):

@@ -19,7 +19,7 @@ import pytest
 import sfumato
 from sfumato.io import atomic
 from sfumato.io.atomic import Staging, settle
-from sfumato.releasing.sums import states_of
+from sfumato.releasing.checksums import states_of
 
 PLAN = """
 requirements = ["exact-match <= 0.9"]
@@ -39,7 +39,7 @@ SCRIPT = """
 import sys
 import sfumato
 from sfumato.io import atomic
-from sfumato.report.released import Released
+from sfumato.report.release_result import Released
 
 if "apart" in sys.argv:
     atomic.exchange = lambda one, other: False

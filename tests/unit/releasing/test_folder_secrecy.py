@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.releasing.sums import contents
+from sfumato.releasing.checksums import contents
 
 NAME, NUMBER, CODE, REASON = "Zanzibarquux", 918273645.25, "Xylophonequux", "Quagmirequux"
 HOME = "Originalquux"

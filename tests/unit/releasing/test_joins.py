@@ -12,8 +12,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.joins import joins_of
-from sfumato.releasing.outcome import Part
+from sfumato.releasing.linked_tables import joins_of
+from sfumato.releasing.outcome import TableOutcome
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.linkage import DistanceLinkage
 
@@ -22,7 +22,7 @@ def part(number, key, **values):
     columns = Column(number, Kind.NOMINAL, Role.PERSON, pseudonym="p"), Column(key, Kind.NOMINAL, Role.KEY)
     table = Table(pl.DataFrame(values), Schema(columns))
     release = Release.of(table, source_rows=np.arange(len(table)))
-    return Part(Plan(schema=table.schema), table, release, (), ())
+    return TableOutcome(Plan(schema=table.schema), table, release, (), ())
 
 
 PEOPLE = part("who", "sex", who=[1, 2, 3, 4], sex=list("ffmm"))
@@ -158,4 +158,4 @@ def test_each_requirement_on_a_risk_is_judged_on_the_joined_tables_too(tmp_path)
         alone, joined = each.judgements
         assert (alone.score.value, joined.score.value) == (2, 1)
         assert "all tables joined by `p`" in joined.scenario
-    assert not outcome.met
+    assert not outcome.is_met

@@ -17,8 +17,8 @@ from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.checksums import contents
 from sfumato.releasing.mappings import mapping_files, mappings_of
-from sfumato.releasing.sums import contents
 from sfumato.releasing.verify import verify_release
 
 KINDS = {"age": Kind.CONTINUOUS, "wage": Kind.CONTINUOUS, "town": Kind.NOMINAL}

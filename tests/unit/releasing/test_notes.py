@@ -22,9 +22,9 @@ from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.notes import notes_of
-from sfumato.releasing.read_back import read_release
-from sfumato.releasing.trail import rows_kept
-from sfumato.study.losses import losses
+from sfumato.releasing.read_release import read_release
+from sfumato.releasing.trail import source_rows_of_file
+from sfumato.study.column_changes import losses
 
 N = 60
 SCHEMA = Schema(
@@ -111,15 +111,15 @@ def test_the_private_trail_tells_who_is_who(tmp_path):
     decision = decide(outcome, subject="it", unjudged=True, override="numbers of a test")
     write_release(decision, Destination(plan))
     original = load(plan)
-    rows, synthetic = rows_kept(tmp_path / "release.csv", original)
+    rows, synthetic = source_rows_of_file(tmp_path / "release.csv", original)
     assert not synthetic
     np.testing.assert_array_equal(rows, outcome.release.source_rows)
     read = read_release(original, tmp_path / "release.csv", aligned=False)
     assert read.table.frame["w"].to_list() == FRAME["w"].gather(pl.Series(rows)).to_list()
     assert "`house` stays" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
     # Of other originals, or of a file that was changed since, it says nothing.
-    assert rows_kept(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) == (None, False)
+    assert source_rows_of_file(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) == (None, False)
     (tmp_path / "release.csv").write_text("age\n1\n")
-    assert rows_kept(tmp_path / "release.csv", original) == (None, False)
+    assert source_rows_of_file(tmp_path / "release.csv", original) == (None, False)
     (tmp_path / "release.private.json").write_text("[]")
-    assert rows_kept(tmp_path / "release.csv", original) == (None, False)
+    assert source_rows_of_file(tmp_path / "release.csv", original) == (None, False)

@@ -95,7 +95,7 @@ def test_a_mark_on_a_recoded_column_is_released(tmp_path):
         folder=tmp_path,
     )
     outcome = carry_out(plan, Run(seed=LARGE + 1))
-    assert outcome.met
+    assert outcome.is_met
     write_release(decide(outcome, subject="it", unjudged=True), Destination(plan))
     shown = pl.read_csv(tmp_path / "out.csv")["job"].value_counts(sort=True)
     assert shown.rows() == [("{cook|baker}", 10), (None, 3)]

@@ -11,7 +11,7 @@ from sfumato.cli import _exit_code
 from sfumato.data.pseudonyms import KEY_SIZE, derive_key, pseudonyms
 from sfumato.errors import PlanError, ReadError
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.look_back import look_up
+from sfumato.releasing.pseudonym_lookup import look_up
 from sfumato.releasing.trail import randomness_of
 
 PLAN = """

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.budget import Budget, Spending
+from sfumato.core.budget import PrivacyBudget, Spending
 from sfumato.core.evidence import Evidence
-from sfumato.core.release import Byproducts, Provenance, Release, reordered
+from sfumato.core.release import Byproducts, Provenance, Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -22,7 +22,7 @@ from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import postprocess
 from sfumato.risk.individual import IndividualRisk
-from sfumato.study.losses import losses
+from sfumato.study.column_changes import losses
 
 RUN = Run(seed=1)
 KINDS = {
@@ -249,7 +249,7 @@ def test_where_privacy_was_paid_for_the_original_is_not_looked_at():
     homes = table_of(
         region=["n"] * 10 + ["s"] * 10, home=[i // 5 for i in range(20)], w=[1.0] * 10 + [21.0] * 10
     )
-    spent = Byproducts(budget=Budget((Spending("response", epsilon=1.0),)))
+    spent = Byproducts(budget=PrivacyBudget((Spending("response", epsilon=1.0),)))
     steps = (Provenance("private-response", {}, ("region",), byproducts=spent),)
     assert len(set(weights(left_of(homes, output=Output(drop=("home",)))[0]))) == 1
     release, _ = left_of(homes, output=Output(drop=("home",)), steps=steps)
@@ -301,7 +301,7 @@ def test_risks_are_estimated_by_exact_weights():
     release, _ = left_of(table)
     assert weights(release)[0] > 400
     order = np.random.default_rng(1).permutation(30)
-    for made in (release, reordered(release, order)):
+    for made in (release, reorder(release, order)):
         score = IndividualRisk().score(Evidence(table, made), RUN)
         assert score.value == pytest.approx(exact.value)
     read = Release.as_read(release.first.take(order), origin=release.origin.take(order))  # as from its file

@@ -302,8 +302,8 @@ def test_signatures_are_kept_over_files(waves, begun):
     frame = pl.read_csv(waves / "wave3.csv").filter(pl.col("who") % 3 != 1)  # nobody has gout any more
     frame.write_csv(waves / "wave3.csv")
     third = released(planned(waves, 3, "out1", "out2", text=judged), 3)
-    assert second.met
-    assert third.met
+    assert second.is_met
+    assert third.is_met
     counted = third.release.provenance[0].figures["counterfeits"]
     assert counted > 0
     shown = pl.read_csv(waves / "out3" / "release.qit.csv")
@@ -419,6 +419,6 @@ def test_profiles_ask_what_a_series_tells(waves):
     alone = replace(plan, series=None, requirements=())
     for name in ("scientific", "industry", "public"):
         for each, asked in ((plan, True), (alone, False)):
-            required = Profile.named(name).apply_to(each).required_in
+            required = Profile.load(name).apply_to(each).required_in
             found = {one.measure.name for many in required.values() for one in many}
             assert ({"averaging-risk", "difference-risk"} <= found) is asked

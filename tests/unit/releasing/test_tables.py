@@ -17,7 +17,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
-from sfumato.releasing.read_back import read_release
+from sfumato.releasing.read_release import read_release
 
 N = 120
 SCHEMA = Schema(
@@ -128,12 +128,14 @@ def test_a_bucket_that_is_dropped_leaves_no_promise(plan):
     """Values in one table without their bucket are read as if each were its record's."""
     alone = carry_out(plan(Bucketisation(l=3), drop=("bucket",)), Run(seed=LARGE + 1))
     assert alone.judgements[0].score.value == 1
-    assert not alone.met
+    assert not alone.is_met
     parts = carry_out(
         plan(Anatomy(l=3), drop=("bucket",)), Run(seed=LARGE + 1)
     )  # all values of all: one bucket
     assert parts.judgements[0].score.value == 5
-    assert carry_out(plan(Anatomy(l=3), require="uniqueness <= 0.9", drop=("ill",)), Run(seed=LARGE + 1)).met
+    assert carry_out(
+        plan(Anatomy(l=3), require="uniqueness <= 0.9", drop=("ill",)), Run(seed=LARGE + 1)
+    ).is_met
     with pytest.raises(PlanError, match="must be one table of records"):
         carry_out(plan(Anatomy(l=3), repair=True), Run(seed=LARGE + 1))
 

@@ -11,7 +11,7 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
-from sfumato.core.budget import Budget, Spending
+from sfumato.core.budget import PrivacyBudget, Spending
 from sfumato.core.release import Provenance
 from sfumato.core.requirement import parse_method
 from sfumato.core.run import Run
@@ -23,8 +23,8 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.carry_out import carry_out
+from sfumato.report.evidence_file import change_note, data_card, evidence_of, schema
 from sfumato.report.fates import by_fate, centres_of, loss_sentences
-from sfumato.report.filing import change_note, data_card, evidence_of, schema
 from sfumato.report.outcome import _roles, _step
 from sfumato.report.page import page_of_evidence
 
@@ -279,7 +279,7 @@ def test_a_budget_is_told_as_nist_asks(released):
     void = {**budget, "guarantee": "not a differential-privacy guarantee"}
     evidence = evidence_of(released.plan.about, {**told(public=True), "budget": void}, {})
     assert evidence["views"]["nist"]["claimed"] is False
-    part = BudgetCoverage(("sex",), ("age",)).statement(Budget((Spending("laplace", epsilon=1.0),)))
+    part = BudgetCoverage(("sex",), ("age",)).statement(PrivacyBudget((Spending("laplace", epsilon=1.0),)))
     evidence = evidence_of(released.plan.about, {**told(public=True), "budget": part}, {})
     assert not faults(evidence, schema(), schema())
     nist = evidence["views"]["nist"]

@@ -4,7 +4,17 @@ import json
 
 import pytest
 
-from sfumato.report.frame import CONFIG, OUTCOMES, by_method, chart, curves, label_axis, layer, tips, together
+from sfumato.report.frame import (
+    CONFIG,
+    OUTCOMES,
+    by_method,
+    chart,
+    curves,
+    label_axis,
+    layer,
+    layer_charts,
+    tips,
+)
 from sfumato.report.release_charts import (
     attack_chart,
     before_after,
@@ -27,7 +37,7 @@ def test_a_chart_says_in_words_what_it_shows_and_fills_its_place():
 
 
 def test_layers_share_rows_and_filters():
-    both = together(layer("line", {}), layer("point", {}), rows=[], where=["datum.a", {"fold": ["b"]}])
+    both = layer_charts(layer("line", {}), layer("point", {}), rows=[], where=["datum.a", {"fold": ["b"]}])
     assert [each["mark"]["type"] for each in both["layer"]] == ["line", "point"]
     assert both["transform"] == [{"filter": "datum.a"}, {"fold": ["b"]}]
     assert both["data"] == {"values": []}

@@ -8,7 +8,7 @@ import pytest
 import sfumato
 from sfumato.core.run import Progress, Run
 from sfumato.errors import Cancelled
-from sfumato.study.evaluate import LATE, Case, evaluate
+from sfumato.study.evaluate import LATE, EvaluationCase, evaluate
 from sfumato.study.target import as_measure
 
 
@@ -30,11 +30,11 @@ def test_a_report_without_time_has_what_was_judged_and_says_of_the_rest_that_the
 def test_who_asked_to_stop_is_not_told_that_time_was_up():
     table = sfumato.read("builtin:patients?n=40")
     measures = [as_measure("uniqueness")]
-    late = Run(seed=1).within(-1.0, time.monotonic)
+    late = Run(seed=1).with_deadline(-1.0, time.monotonic)
     stopped = Run(seed=1, progress=Progress(stopped=lambda: True))
-    kept = evaluate(None, Case(table), measures, late, allow_sampling=True).scores
+    kept = evaluate(None, EvaluationCase(table), measures, late, allow_sampling=True).scores
     assert {score.reason for score in kept.values()} <= {LATE, "", None}
     with pytest.raises(Cancelled):
-        evaluate(None, Case(table), [as_measure("suda")], stopped, allow_sampling=True)
+        evaluate(None, EvaluationCase(table), [as_measure("suda")], stopped, allow_sampling=True)
     with pytest.raises(Cancelled):
-        evaluate(None, Case(table), [as_measure("suda")], late)
+        evaluate(None, EvaluationCase(table), [as_measure("suda")], late)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from sfumato.core.measure import Score
 from sfumato.core.run import Run
 from sfumato.errors import MissingDependencyError
-from sfumato.report import measured
+from sfumato.report import release_scores
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.inference import Inference
 
@@ -17,9 +17,9 @@ def test_a_missing_package_costs_its_own_measure_and_no_other(monkeypatch):
             raise MissingDependencyError.of("scikit-learn", extra="models", purpose="a random forest")
         return {str(each): Score(7.0) for each in measures}
 
-    monkeypatch.setattr(measured, "score_copies", score)
+    monkeypatch.setattr(release_scores, "score_copies", score)
     part, asked = SimpleNamespace(copies=()), [KAnonymity(), Inference()]
-    found = measured._scored(part, None, asked, Run(seed=1), {})
+    found = release_scores._score_rest(part, None, asked, Run(seed=1), {})
     assert found[str(KAnonymity())].value == 7
     assert math.isnan(found[str(Inference())].value)
     assert "needs the package `scikit-learn`" in found[str(Inference())].reason

@@ -24,10 +24,10 @@ from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import loss_sentences
-from sfumato.report.measured import measured
 from sfumato.report.outcome import _entry, _of_each, _test
 from sfumato.report.page import as_json
-from sfumato.report.released import Released
+from sfumato.report.release_result import Released
+from sfumato.report.release_scores import measure_release
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.suda import Suda
 
@@ -88,7 +88,7 @@ CASES = {
     "nothing done": lambda: made(people()),
     "missed": lambda: made(people(), require=["k >= 50"]),
     "rehearsed": lambda: made(people(), step("mondrian(k=5)"), control=0.4),
-    "for somebody": lambda: made(people(), step("mondrian(k=10)"), profile=Profile.named("scientific")),
+    "for somebody": lambda: made(people(), step("mondrian(k=10)"), profile=Profile.load("scientific")),
 }
 
 
@@ -135,7 +135,7 @@ def test_what_the_report_tells_is_what_was_judged_and_nothing_is_measured_twice(
 
 def test_intruders_who_know_the_same_are_one_and_what_was_judged_of_each_is_taken():
     table = people(names=("sex", "region", "illness"))  # categories only: both scenarios know them
-    twin = made(table, profile=Profile.named("scientific")).tell().to_dict(public=False)
+    twin = made(table, profile=Profile.load("scientific")).tell().to_dict(public=False)
     assert [(each["name"], each["judged"]) for each in twin["scenarios"]] == [
         ("acquaintance, matching", True)
     ]
@@ -170,7 +170,7 @@ def test_the_numbers_are_those_that_evaluate_gives():
 def test_a_profile_has_what_it_asks_to_be_reported_and_recipients_are_judged_by_theirs():
     twin = told("for somebody").to_dict(public=False)
     names = {each["measure"] for each in twin["listed"]}
-    profile = Profile.named("scientific")
+    profile = Profile.load("scientific")
     assert names == {*map(str, profile.report), str(profile.rank_by)}
     rows = {each["recipient"]: each for each in twin["recipients"]}
     assert list(rows) == ["owner", "processor", "researcher", "public"]
@@ -236,9 +236,9 @@ def test_of_copies_the_worst_counts():
     coarse = replace(Release.unchanged(table), tables=Release.of(alike).tables)
     for order in ((coarse, released.part.release), (released.part.release, coarse)):
         part = replace(released.part, release=order[0], further=(order[1],))
-        found = measured(part, released.run)
+        found = measure_release(part, released.run)
         assert found.utilities["cells-changed"][1].value > 0
-        assert found.named(KAnonymity()).value == 1
+        assert found.score_of(KAnonymity()).value == 1
 
 
 def test_a_page_of_several_tables_tells_each(tmp_path):
@@ -415,7 +415,7 @@ def test_how_far_a_few_values_moved_is_not_public():
     from dataclasses import replace
 
     from sfumato.core.release import Release
-    from sfumato.study.losses import losses
+    from sfumato.study.column_changes import losses
 
     values = table.frame["income"].to_numpy().copy()
     values[7] += 4321.0

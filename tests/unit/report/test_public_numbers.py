@@ -17,12 +17,12 @@ from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.sums import PRIVATE
+from sfumato.releasing.checksums import PRIVATE
+from sfumato.report.alternatives import rejected_candidates
 from sfumato.report.content import twin
 from sfumato.report.distributions import distributions
 from sfumato.report.page import render
-from sfumato.report.rejected import rejected
-from sfumato.report.released import Released
+from sfumato.report.release_result import Released
 
 SEED = 918273645546372819
 
@@ -127,7 +127,7 @@ def test_a_category_that_one_person_had_is_not_told_to_have_vanished():
     table = people(60_123.77)
     jobs = pl.Series("job", ["Qxjob", *table.frame["job"][1:]])
     made = released(table.with_values("job", jobs), "mdav(k=20)", "job")
-    assert "gone is 1 of its 6 categories" in made.lost()[0]
+    assert "gone is 1 of its 6 categories" in made.losses_by_column()[0]
     files = public_files(made)
     for name in ("change-note.md", "data-card.md", "report.json", "evidence.json", "evidence.html"):
         assert "Qxjob" not in files[name]
@@ -199,8 +199,8 @@ def test_the_loss_of_what_was_rejected_is_told_only_if_no_value_makes_it_up(meas
         people(60_123.77, 120), "dbrl <= 0.3", utility=measure, columns=["income"], seed=3, trials=4,
         methods=["rank-swapping", "uncorrelated-noise"], repeats=1, confirmations=1, minutes=None,
     )  # fmt: skip
-    own = rejected(made, Recipe(()))
-    public = rejected(made, Recipe(()), public=True, grain=1 / 120)
+    own = rejected_candidates(made, Recipe(()))
+    public = rejected_candidates(made, Recipe(()), public=True, grain=1 / 120)
     assert any(each["loss"] is not None for each in own)
     assert any(each["loss"] is not None for each in public) is told
 

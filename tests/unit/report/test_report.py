@@ -24,9 +24,9 @@ from sfumato.report import render, twin, write_report
 from sfumato.report.charts import charts
 from sfumato.report.content import public_digits
 from sfumato.risk.ranks import PermutationDistance
-from sfumato.study.compare import Outcome, Spread, Study
+from sfumato.study.compare import MethodAtLevel, ReplicateMean, Study
 from sfumato.study.frontier import Point
-from sfumato.study.level import Level, Reached, Target
+from sfumato.study.level import LevelResult, LevelStatus, Target
 from sfumato.utility.transport import EarthMoversDistance
 
 WINDOW, RATIO = 7.31313, 0.626262  # parameters that stand nowhere else
@@ -59,27 +59,44 @@ def moved(table: Table, name: str = "income") -> Release:
     return Release.of(table.with_values(name, pl.Series(np.roll(values, 1) * 1.01)))
 
 
-def swapping(table: Table, columns: tuple[str, ...] = ("income", "age"), **facts) -> Outcome:
-    level = Level(
-        Step(RankSwapping(window=WINDOW), columns), "window", WINDOW, 0.05, Reached.WITHIN, {3.939393: 0.04}
+def swapping(table: Table, columns: tuple[str, ...] = ("income", "age"), **facts) -> MethodAtLevel:
+    level = LevelResult(
+        Step(RankSwapping(window=WINDOW), columns),
+        "window",
+        WINDOW,
+        0.05,
+        LevelStatus.WITHIN,
+        {3.939393: 0.04},
     )
-    facts = {"held": Spread(0.0501, 0.0002, 5), "ranked": Spread(0.0123, 0.0004, 5), "rank": 1, **facts}
-    return Outcome(level, example=facts.pop("example", moved(table, columns[0])), **facts)
+    facts = {
+        "held": ReplicateMean(0.0501, 0.0002, 5),
+        "ranked": ReplicateMean(0.0123, 0.0004, 5),
+        "rank": 1,
+        **facts,
+    }
+    return MethodAtLevel(level, example=facts.pop("example", moved(table, columns[0])), **facts)
 
 
-def noise(table: Table, columns: tuple[str, ...] = ("income", "age"), **facts) -> Outcome:
-    level = Level(Step(CorrelatedNoise(ratio=RATIO), columns), "ratio", RATIO, 0.05, Reached.WITHIN)
-    facts = {"held": Spread(0.0499, 0.0002, 5), "ranked": Spread(0.0246, 0.0006, 5), "rank": 2, **facts}
-    return Outcome(level, example=facts.pop("example", moved(table, columns[0])), **facts)
+def noise(table: Table, columns: tuple[str, ...] = ("income", "age"), **facts) -> MethodAtLevel:
+    level = LevelResult(Step(CorrelatedNoise(ratio=RATIO), columns), "ratio", RATIO, 0.05, LevelStatus.WITHIN)
+    facts = {
+        "held": ReplicateMean(0.0499, 0.0002, 5),
+        "ranked": ReplicateMean(0.0246, 0.0006, 5),
+        "rank": 2,
+        **facts,
+    }
+    return MethodAtLevel(level, example=facts.pop("example", moved(table, columns[0])), **facts)
 
 
-def unreachable(columns: tuple[str, ...] = ("income", "age")) -> Outcome:
-    return Outcome(
-        Level(Step(CorrelatedNoise(ratio=RATIO), columns), "ratio", RATIO, 0.0864, Reached.UNREACHABLE)
+def unreachable(columns: tuple[str, ...] = ("income", "age")) -> MethodAtLevel:
+    return MethodAtLevel(
+        LevelResult(
+            Step(CorrelatedNoise(ratio=RATIO), columns), "ratio", RATIO, 0.0864, LevelStatus.UNREACHABLE
+        )
     )
 
 
-def study(table: Table, *outcomes: Outcome, **facts) -> Study:
+def study(table: Table, *outcomes: MethodAtLevel, **facts) -> Study:
     points = tuple(
         Point("rank-swapping", "Rank swapping", "window", value, 0.01 * i, 0.004 * i, on_front=True)
         for i, value in enumerate((1.171717, 2.272727, 5.474747, 20.676767), start=1)
@@ -280,7 +297,7 @@ def test_one_method_alone_is_said_to_be_alone(table):
 
 
 def test_estimates_are_marked(even):
-    estimate = Spread(0.0123, 0.0004, 5, approximate=True)
+    estimate = ReplicateMean(0.0123, 0.0004, 5, approximate=True)
     given = study(even, swapping(even, ranked=estimate), noise(even), unreachable())
     page = Page(render(given, public=True))
     assert f"{given.ranked_by.title} is estimated from samples (≈), not exact." in page.words
@@ -290,7 +307,7 @@ def test_estimates_are_marked(even):
 
 def test_public_scores_have_two_digits(even):
     """With sixteen an intruder who has the release solves for the one value that it hides."""
-    exact = Spread(0.012345678901234, 0.000456789012345, 5)
+    exact = ReplicateMean(0.012345678901234, 0.000456789012345, 5)
     given = study(even, swapping(even, ranked=exact, held=exact, scores={"dbrl": exact}), noise(even))
     for outcome in twin(given, public=True)["outcomes"]:
         for spread in (outcome["held"], outcome["ranked"], *outcome["scores"].values()):
@@ -302,7 +319,7 @@ def test_public_scores_have_two_digits(even):
 
 def test_public_scores_are_no_finer_than_one_record(even):
     """Where one record makes most of a small mean, two digits of it tell that record's value."""
-    exact = Spread(1.4 / len(even), 0.3 / len(even), 5)
+    exact = ReplicateMean(1.4 / len(even), 0.3 / len(even), 5)
     given = twin(study(even, swapping(even, ranked=exact), noise(even)), public=True)
     ranked = given["outcomes"][0]["ranked"]
     assert (ranked["mean"], ranked["deviation"]) == (float(f"{1 / len(even):.2g}"), 0)
@@ -323,7 +340,7 @@ def test_public_losses_that_one_record_makes_up_are_not_told(compared):
 def test_the_nearest_found_is_said_to_be_that_and_not_more(table, score, side):
     """A permutation distance is safer when it is higher; nobody looked at every value of the parameter."""
     outcome = swapping(table)
-    outcome = replace(outcome, level=replace(outcome.level, reached=Reached.NEAREST, score=score))
+    outcome = replace(outcome, level=replace(outcome.level, reached=LevelStatus.NEAREST, score=score))
     told = twin(study(table, outcome), public=True)
     assert told["outcomes"][0]["remark"] == f"the nearest to 0.05 that was found{side}"
 

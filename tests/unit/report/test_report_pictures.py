@@ -22,8 +22,8 @@ from sfumato.report.mosaics import association, mosaics, residuals
 from sfumato.report.pair_charts import mosaic
 from sfumato.report.values import OTHERS
 from sfumato.risk.ranks import PermutationDistance
-from sfumato.study.compare import Outcome, Spread, Study
-from sfumato.study.level import Level, Reached, Target
+from sfumato.study.compare import MethodAtLevel, ReplicateMean, Study
+from sfumato.study.level import LevelResult, LevelStatus, Target
 from sfumato.utility.transport import EarthMoversDistance
 
 METHOD = {"key": "m0", "label": "A method", "color": "#0072B2", "shape": "circle", "dash": [1, 0]}
@@ -405,8 +405,8 @@ def compared() -> Study:
     release = original.with_values("work", pl.Series(rng.permutation(frame["work"].to_numpy())))
     step = Step(Mdav(), ("age", "sex", "work"))
     outcomes = tuple(
-        Outcome(
-            Level(step, "k", 3.0, 0.05, Reached.WITHIN), Spread(0.05, 0, 1), Spread(0.01, 0, 1), rank,
+        MethodAtLevel(
+            LevelResult(step, "k", 3.0, 0.05, LevelStatus.WITHIN), ReplicateMean(0.05, 0, 1), ReplicateMean(0.01, 0, 1), rank,
             example=Release.of(given),
         )
         for rank, given in enumerate((release, original), start=1)

@@ -26,8 +26,8 @@ from sfumato.errors import ParameterError, PlanError
 from sfumato.explain.words import meaning_of
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.risk._attack import AttackMeasure, Trial, beyond_control, difference
-from sfumato.risk.membership import _tested, _threshold
+from sfumato.risk._attack import AttackMeasure, AttackTrial, beyond_control, difference
+from sfumato.risk.membership import _test_membership, _threshold
 from sfumato.risk.singling_out import _cells, singles_among
 from sfumato.study.level import Target
 
@@ -81,7 +81,7 @@ def test_the_interval_of_wilson_is_the_textbook_one():
 
 
 def test_a_risk_worked_by_hand():
-    trial = Trial(hits=60, tries=100, other_hits=20, other_tries=100, baseline=0.1)
+    trial = AttackTrial(hits=60, tries=100, other_hits=20, other_tries=100, baseline=0.1)
     value, low, high = trial.risk(beyond_control, 1.959964)
     assert value == pytest.approx((0.6 - 0.2) / 0.8)
     (one, two), (three, four) = wilson(60, 100, 1.959964), wilson(20, 100, 1.959964)
@@ -95,7 +95,7 @@ def test_a_risk_worked_by_hand():
 
 
 def test_all_right_is_1_with_an_interval_of_some_width():
-    value, low, high = Trial(50, 50, 5, 50, 0.0).risk(beyond_control, 1.96)
+    value, low, high = AttackTrial(50, 50, 5, 50, 0.0).risk(beyond_control, 1.96)
     assert (value, high) == (1.0, 1.0)
     assert 0.9 < low < 1
 
@@ -119,9 +119,9 @@ def test_and_of_uneven_rarity_negative_binomial():
 def test_thresholds_of_membership_by_hand():
     assert _threshold(np.array([0.0, 0.1, 0.5]), np.array([0.3, 0.4, 0.6])) == 0.1
     assert _threshold(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == -np.inf
-    trial, auc = _tested(np.zeros(20), np.ones(10), np.random.default_rng(1))
+    trial, auc = _test_membership(np.zeros(20), np.ones(10), np.random.default_rng(1))
     assert (trial.rate, trial.other_rate, auc) == (1.0, 0.0, 1.0)
-    trial, auc = _tested(np.ones(20), np.ones(10), np.random.default_rng(1))
+    trial, auc = _test_membership(np.ones(20), np.ones(10), np.random.default_rng(1))
     assert (trial.rate, trial.other_rate, auc) == (0.0, 0.0, 0.5)
 
 

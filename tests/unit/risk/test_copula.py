@@ -12,7 +12,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.schema import Kind, Role
 from sfumato.risk import _latent_normal as latent
-from sfumato.risk._cells import Cells
+from sfumato.risk._cells import ContingencyCells
 from sfumato.risk.copula import CopulaRisk
 from toys import table_of
 
@@ -26,7 +26,7 @@ def score_of(columns, kind=CONTINUOUS, **parameters):
 
 def cells_of(columns, kind=CONTINUOUS):
     table = table_of(columns, **dict.fromkeys(columns, kind))
-    return Cells.of(Classes.of(table, table.names))
+    return ContingencyCells.of(Classes.of(table, table.names))
 
 
 def test_one_key_is_a_closed_form():
@@ -87,7 +87,9 @@ def test_values_without_an_order_are_put_into_one():
         values.append(CopulaRisk(fraction=0.1).score(Evidence(table), Run(seed=1)).value)
     assert values[0] == pytest.approx(values[1], rel=0.05)
     cells = cells_of({"age": renamed.tolist(), "size": sizes.tolist()})
-    found = latent.LatentNormal.fit(latent.ordered(cells, [True, False]), Run(seed=1)).correlations[0, 1]
+    found = latent.LatentNormal.fit(
+        latent.order_unordered_keys(cells, [True, False]), Run(seed=1)
+    ).correlations[0, 1]
     assert abs(found) == pytest.approx(0.8, abs=0.05)
 
 

@@ -28,11 +28,11 @@ from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.individual import (
     HouseholdRisk,
     IndividualRisk,
-    Told,
+    SizeModel,
     cut_at,
     far_risk,
     mean_risk,
-    told_by_sizes,
+    size_model_of,
 )
 
 ROLES = {"w": Role.WEIGHT, "home": Role.HOUSEHOLD, "who": Role.PERSON}
@@ -392,21 +392,21 @@ def sizes_of(shift, times, least, n, rng):
 @pytest.mark.parametrize(("shift", "times"), [(-0.6, 1.0), (0.0, 0.5), (-0.5, 0.7)])
 def test_sizes_tell_of_others(least, shift, times):
     """What is left if small classes are suppressed tells the same: of (f + a)·q others each, near the least."""
-    told = told_by_sizes(sizes_of(shift, times, least, 4000, np.random.default_rng(3)), 0.025)
-    others = [(least + each.shift) * each.times for each in (told, Told(shift, times))]
+    told = size_model_of(sizes_of(shift, times, least, 4000, np.random.default_rng(3)), 0.025)
+    others = [(least + each.shift) * each.times for each in (told, SizeModel(shift, times))]
     assert others[0] == pytest.approx(others[1], rel=0.12)
 
 
 def test_sizes_as_the_model_takes_them_tell_nothing():
     """Falsely in 1 sample of 40 at most; nor do few classes, or one."""
     samples = [sizes_of(0, 1, 1, 300, np.random.default_rng(seed)) for seed in range(40)]
-    assert sum(told_by_sizes(sizes, 0.025) != Told(0, 1) for sizes in samples) <= 3
+    assert sum(size_model_of(sizes, 0.025) != SizeModel(0, 1) for sizes in samples) <= 3
     for few in ([1], [1, 1, 1], [7], [50, 61, 80, 200]):
-        assert told_by_sizes(np.array(few), 0.025) == Told(0, 1)
+        assert size_model_of(np.array(few), 0.025) == SizeModel(0, 1)
 
 
 def test_all_alone_have_nobody_beside():
-    told = told_by_sizes(np.ones(40, dtype=np.int64), 0.025)
+    told = size_model_of(np.ones(40, dtype=np.int64), 0.025)
     assert told.times < 0.01
     assert far_risk(np.ones(1), np.array([0.001]), 0.025, told)[0] == 1
 
@@ -427,7 +427,7 @@ def test_who_is_left_when_small_classes_go(level):
         for way in (0, 1):
             kept = failing = np.ones(len(alike), dtype=bool)
             while (failing & kept).any():
-                told = told_by_sizes(alike[kept], 0.025) if way else Told(0, 1)
+                told = size_model_of(alike[kept], 0.025) if way else SizeModel(0, 1)
                 failing = far_risk(alike.astype(float), shares, 0.025, told) > level
                 kept = kept & ~failing
             left[way] += alike[kept].sum()

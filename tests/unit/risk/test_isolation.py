@@ -17,7 +17,7 @@ from sfumato.data.points import points_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.kernels.neighbours import crowd
-from sfumato.kernels.outlyingness import Middle
+from sfumato.kernels.outlyingness import RobustCentre
 from sfumato.risk.isolation import MOST_TIMES, ClusterIsolation, DensityIsolation
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.outliers import OutlierDisclosure, RobustIntervals, RobustIntervalsInCrowds
@@ -254,7 +254,7 @@ def test_three_records(rule):
 
 
 def brute_rmdid(original, released, width, near, neighbours):
-    middle = Middle.of(original)
+    middle = RobustCentre.of(original)
     squares = middle.distances(original)[0]
     x, y = (original - middle.centre) / middle.scale, (released - middle.centre) / middle.scale
     inside = (np.abs(x - y) <= width / 100 * squares[:, None]).all(axis=1)
@@ -270,7 +270,7 @@ def test_robust_intervals_are_those_of_all_pairs(firms, noise):
     found = score(RobustIntervals(width=2), numeric(firms), numeric(released))
     np.testing.assert_array_equal(found.by_record, first)
     assert found.value == first.mean()
-    squares = Middle.of(firms).distances(firms)[0]
+    squares = RobustCentre.of(firms).distances(firms)[0]
     assert found.details["weighted"] == pytest.approx(squares[first].sum() / squares.sum())
     crowded = score(
         RobustIntervalsInCrowds(width=2, near=20, neighbours=2), numeric(firms), numeric(released)

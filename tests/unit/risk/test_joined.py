@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -51,7 +51,7 @@ def test_a_column_that_is_not_released_joins_nothing():
     assert score(KAnonymity(), STAYS, release=None).value == 2  # of the raw table nothing leaves
     released = Release.record_by_record(STAYS.select(["ward"]))
     assert score(KAnonymity(), STAYS, release=released).value == 2
-    assert score(KAnonymity(), STAYS, sampling=Sampling(ignore_person_links=True)).value == 2
+    assert score(KAnonymity(), STAYS, sampling=PersonSampling(ignore_person_links=True)).value == 2
 
 
 def test_a_released_column_that_was_emptied_or_exchanged_makes_no_new_persons():

@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.schema import Kind, Role
 from sfumato.risk import _log_linear as fitting
-from sfumato.risk._cells import Cells
+from sfumato.risk._cells import ContingencyCells
 from sfumato.risk.log_linear import LogLinearRisk
 from toys import table_of
 
@@ -29,7 +29,7 @@ def keyed(columns):
 
 def cells_of(columns):
     table = keyed(columns)
-    return Cells.of(Classes.of(table, table.names))
+    return ContingencyCells.of(Classes.of(table, table.names))
 
 
 def score_of(columns, **parameters):
@@ -88,7 +88,7 @@ def test_a_tree_of_pairs():
     assert [(edge.key, edge.above) for edge in (first, second, third)] == [(0, None), (1, 0), (2, 1)]
     assert 0 < second.strength < 1000
     means = fitting.tree(cells, Run(seed=1))
-    for without, found in ((0, means.filled), (1, means.seen)):
+    for without, found in ((0, means.filled), (1, means.filled_means)):
         for codes, mean in zip(cells.codes.tolist(), found, strict=True):
             expected = 1000 * ((data[:, 0] == codes[0]).sum() - without) / (1000 - without)
             for edge in (second, third):
@@ -167,7 +167,7 @@ def test_variance_of_the_bias():
     found = []
     for _ in range(400):
         counts = rng.poisson(mu).astype(float)
-        found.append(fitting.fit_of(fitting.Means(mu, mu, np.ones(400)), counts, 0.3, fitting.unique))
+        found.append(fitting.fit_of(fitting.CellMeans(mu, mu, np.ones(400)), counts, 0.3, fitting.unique))
     biases = np.array([fit.bias for fit in found])
     assert abs(biases.mean()) < 3 * math.sqrt(found[0].bias_variance / 400)
     assert biases.var() == pytest.approx(found[0].bias_variance, rel=0.25)
@@ -179,7 +179,7 @@ def test_the_bias_to_first_order(chance, risk, times):
     """Where all cells hold more than the means the risk is overstated, by what B says; and the other way."""
     rng = np.random.default_rng(1)
     mu = rng.gamma(0.5, 1.0, 2000)
-    true, means = mu * times, fitting.Means(mu, mu, np.ones(len(mu)))
+    true, means = mu * times, fitting.CellMeans(mu, mu, np.ones(len(mu)))
     exact = float((true * np.exp(-true) * (risk(4 * mu)[0] - risk(4 * true)[0])).sum())
     found = [fitting.fit_of(means, rng.poisson(true).astype(float), 0.2, risk).bias for _ in range(200)]
     assert (exact > 0) == (times > 1)
@@ -240,8 +240,10 @@ def test_the_spread_is_found():
     rng = np.random.default_rng(4)
     mu = np.full(40_000, 0.8)
     counts = rng.poisson(mu * np.exp(0.6 * rng.standard_normal(40_000) - 0.18)).astype(float)
-    assert fitting.spread_of(fitting.Means(mu, mu, np.ones(40_000)), counts) == pytest.approx(0.36, abs=0.05)
-    assert fitting.spread_of(fitting.Means(mu, mu, np.ones(40_000)), np.ones(40_000)) == 0
+    assert fitting.spread_of(fitting.CellMeans(mu, mu, np.ones(40_000)), counts) == pytest.approx(
+        0.36, abs=0.05
+    )
+    assert fitting.spread_of(fitting.CellMeans(mu, mu, np.ones(40_000)), np.ones(40_000)) == 0
     assert score_of(SMALL, fraction=0.2, spread="log-normal").details["log_variance"] >= 0
 
 

@@ -349,9 +349,15 @@ def test_how_far_the_values_of_a_record_moved():
     original = table({"a": [10, 20, 30, 40], "b": [4.0, None, 2, 1]})
     released = table({"a": [21, 11, 31, 41], "b": [4.0, 3, 2, 1]})
     (move, other) = moves_of(beside(original, released), 0)
-    assert (move.column, move.rank, move.released_rank, move.moved, move.of_ranks) == ("a", 1, 2, 1, 4)
+    assert (move.column, move.rank, move.released_rank, move.rank_distance, move.of_ranks) == (
+        "a",
+        1,
+        2,
+        1,
+        4,
+    )
     assert (move.as_if, move.to_dict()["moved"]) == (20, 1)
-    assert (other.moved, other.of_ranks) == (0, 3)
+    assert (other.rank_distance, other.of_ranks) == (0, 3)
     assert [each.column for each in moves_of(beside(original, released), 1)] == ["a"]
     assert moves_of(beside(original, released, rows=None), 0) == ()
     assert moves_of(beside(original, released, rows=[1, 2, 3, -1]), 0) == ()

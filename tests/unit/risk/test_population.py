@@ -11,7 +11,7 @@ from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
-from sfumato.risk._model_fitting import Sample, log_rising
+from sfumato.risk._model_fitting import SizeFrequencies, log_rising
 from sfumato.risk._population_models import Ewens, Zayatz
 from sfumato.risk.population import _MODELS, PopulationUniqueness
 from toys import table_of
@@ -99,7 +99,7 @@ def test_slide_negative_binomial_adds_up():
 def test_zayatz():
     """Hypergeometric, with whole numbers."""
     n, people = 12, 30
-    sample = Sample.of(np.array([1, 1, 1, 2, 3, 4]), people, 6)
+    sample = SizeFrequencies.of(np.array([1, 1, 1, 2, 3, 4]), people, 6)
     looks = {j: j * comb(people - j, n - 1, exact=True) for j in (1, 2, 3, 4)}
     expected = 3 * looks[1] / (3 * looks[1] + looks[2] + looks[3] + looks[4])
     assert Zayatz().estimate(sample).chance == pytest.approx(expected, rel=1e-12)
@@ -282,7 +282,7 @@ def covered(model, by, share, seeds, people=2000):
         population = np.bincount(of_person)
         sample = np.bincount(of_person[:n], minlength=len(population))
         truth = int(((population == 1) & (sample == 1)).sum())
-        counts = Sample.of(sample[sample > 0], len(of_person), CELLS)
+        counts = SizeFrequencies.of(sample[sample > 0], len(of_person), CELLS)
         found = _MODELS[model.removesuffix(" of many")].estimate(counts)
         if isinstance(found, str):
             assert model in RULES, found  # a sample may be too small for no model, or for two parameters
@@ -314,8 +314,10 @@ def test_most_intervals_cover(model, by, share):
 def test_one_model_is_the_end_of_another():
     """Ewens' estimate is that of Dirichlet cells without number."""
     sizes = np.array([1] * 30 + [2] * 15 + [3] * 5 + [10] * 2)
-    many = _MODELS["dirichlet-multinomial"].estimate(Sample.of(sizes, 950.0, 1e9))
-    assert many.chance == pytest.approx(Ewens().estimate(Sample.of(sizes, 950.0, 1e9)).chance, rel=1e-5)
+    many = _MODELS["dirichlet-multinomial"].estimate(SizeFrequencies.of(sizes, 950.0, 1e9))
+    assert many.chance == pytest.approx(
+        Ewens().estimate(SizeFrequencies.of(sizes, 950.0, 1e9)).chance, rel=1e-5
+    )
 
 
 def test_weights_that_are_not_released_still_tell():

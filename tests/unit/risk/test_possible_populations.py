@@ -13,7 +13,7 @@ from sfumato.core.measure import Status
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
-from sfumato.risk._model_fitting import Sample
+from sfumato.risk._model_fitting import SizeFrequencies
 from sfumato.risk._possible_populations import PossiblePopulations
 from sfumato.risk.copula import CopulaRisk
 from sfumato.risk.individual import HouseholdRisk, IndividualRisk, far_risk
@@ -29,7 +29,7 @@ SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 def possible(sizes, counts, share, drawn=None):
     sizes, counts = np.array(sizes, dtype=float), np.array(counts, dtype=float)
-    return PossiblePopulations.of(Sample(sizes, counts, sizes @ counts / share, 0.0), drawn or 0.0)
+    return PossiblePopulations.of(SizeFrequencies(sizes, counts, sizes @ counts / share, 0.0), drawn or 0.0)
 
 
 def score_of(measure, **columns):
@@ -222,7 +222,7 @@ def test_larger_classes_have_about_the_far_end_of_the_model():
     evidence = Evidence(table_of({"key": keys.tolist()}, key=NOMINAL))
     classes = measure.classes(evidence)
     shares, alike = np.full(100, 0.1), classes.persons.astype(float)
-    by_model = far_risk(alike, shares, TAIL, measure.told(classes))
+    by_model = far_risk(alike, shares, TAIL, measure.size_model(classes))
     far = measure.far_of_classes(evidence, classes)
     assert (far >= by_model).all()
     assert far.max() < 1.4 * by_model.max() < 0.02

@@ -25,10 +25,10 @@ from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError, UnknownNameError
 from sfumato.risk import _agreement as agreement
 from sfumato.risk import probabilistic
-from sfumato.risk._agreement import Comparison, cells_of, compare_pairs, comparisons_of, nearest_pairs
+from sfumato.risk._agreement import ColumnComparison, cells_of, compare_pairs, comparisons_of, nearest_pairs
 from sfumato.risk._spaces import space_of
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.risk.probabilistic import Model, ProbabilisticLinkage, _falling, _Links, estimate
+from sfumato.risk.probabilistic import LinkageModel, ProbabilisticLinkage, _falling, _Links, estimate
 
 RUN = Run(seed=1)
 SCHEMA = Schema(
@@ -84,7 +84,7 @@ def parts_of(evidence, *, most=10**9, differences="values", blocked=()):
 
 
 def level_of(comparison, mine, theirs):
-    """The level of one pair, as the docstring of `Comparison` says it."""
+    """The level of one pair, as the docstring of `ColumnComparison` says it."""
     if np.isnan(mine) and np.isnan(theirs):
         return 0
     if np.isnan(mine) or np.isnan(theirs):
@@ -94,7 +94,7 @@ def level_of(comparison, mine, theirs):
 
 def all_levels(comparisons):
     return np.array(
-        [[[level_of(each, x, y) for y in each.theirs] for x in each.mine] for each in comparisons]
+        [[[level_of(each, x, y) for y in each.released] for x in each.known] for each in comparisons]
     )
 
 
@@ -102,12 +102,12 @@ def all_levels(comparisons):
 
 
 def test_levels_of_a_number_and_of_a_category_by_hand():
-    age = Comparison(
+    age = ColumnComparison(
         np.array([30.0, np.nan]), np.array([30.0, 31.0, 39.0, 60.0, np.nan]), np.array([0, 5, 10.0]), True
     )
     pairs = compare_pairs([age], (np.zeros(2, dtype=np.int64), np.zeros(5, dtype=np.int64)), RUN, "")
-    assert pairs.mine.tolist() == [0] * 5 + [1] * 5
-    assert pairs.theirs.tolist() == [*range(5), *range(5)]
+    assert pairs.known_rows.tolist() == [0] * 5 + [1] * 5
+    assert pairs.released_rows.tolist() == [*range(5), *range(5)]
     assert pairs.levels[0].tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 5, 0]
     np.testing.assert_allclose(age.shares(), np.array([1, 1, 1, 1, 1, 5]) / 10)
 
@@ -119,7 +119,7 @@ def test_levels_are_those_of_looking_at_every_pair(differences):
     _, comparisons, _, pairs = parts_of(evidence, differences=differences)
     assert max(each.n_levels for each in comparisons) >= 9
     levels = all_levels(comparisons)
-    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.mine, pairs.theirs])
+    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.known_rows, pairs.released_rows])
     for comparison, each in zip(comparisons, levels, strict=True):
         counts = np.bincount(each.ravel(), minlength=comparison.n_levels)
         np.testing.assert_allclose(comparison.shares(), counts / each.size, rtol=1e-12)
@@ -131,7 +131,7 @@ values = st.lists(st.one_of(st.none(), st.integers(-6, 6).map(lambda i: i / 10))
 @given(values, values)
 def test_shares_of_levels_are_counted_right(mine, theirs):
     first, second = (np.array(each, dtype=np.float64) for each in (mine, theirs))
-    comparison = Comparison(first, second, agreement._cuts(first, second), True)
+    comparison = ColumnComparison(first, second, agreement._cuts(first, second), True)
     counts = np.bincount(all_levels([comparison]).ravel(), minlength=comparison.n_levels)
     np.testing.assert_allclose(comparison.shares(), counts / (len(mine) * len(theirs)), rtol=1e-12)
 
@@ -152,18 +152,20 @@ def test_pairs_are_those_that_share_a_cell_each_once():
     _, _, (mine, theirs), pairs = parts_of(evidence, blocked=(2,))
     share = mine[:, None] == theirs[None, :]
     assert 0 < share.sum() < 120 * 120
-    np.testing.assert_array_equal(np.argwhere(share), np.column_stack((pairs.mine, pairs.theirs)))
+    np.testing.assert_array_equal(
+        np.argwhere(share), np.column_stack((pairs.known_rows, pairs.released_rows))
+    )
 
 
 def squares_of(comparisons, *, ranked):
     """Squared distances of all pairs: numbers in deviations, one unit for unequal categories."""
     squares = 0.0
     for each in comparisons:
-        both = np.concatenate((each.mine, each.theirs))
+        both = np.concatenate((each.known, each.released))
         if each.ordered:
             both = rankdata(both) if ranked else both
             both = (both - both.mean()) / both.std()
-        mine, theirs = both[: len(each.mine), None], both[None, len(each.mine) :]
+        mine, theirs = both[: len(each.known), None], both[None, len(each.known) :]
         squares = squares + ((mine - theirs) ** 2 if each.ordered else (mine != theirs))
     return squares
 
@@ -179,21 +181,21 @@ def test_of_too_many_pairs_the_nearest_are_compared():
         must |= squares < last - 1e-5
         may |= squares < last + 1e-5
     found = np.zeros((120, 120), dtype=bool)
-    found[pairs.mine, pairs.theirs] = True
-    assert len(pairs.mine) == found.sum() <= 3000
+    found[pairs.known_rows, pairs.released_rows] = True
+    assert len(pairs.known_rows) == found.sum() <= 3000
     assert found[must].all()
     assert not found[~may].any()
     levels = all_levels(comparisons)
-    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.mine, pairs.theirs])
+    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.known_rows, pairs.released_rows])
 
 
 def test_the_nearest_agree_in_a_named_block():
     original = people(200)
     evidence = evidence_of(original, noisy(original, 0.05))
     _, _, (mine, theirs), pairs = parts_of(evidence, most=2000, blocked=(2,))
-    assert (mine[pairs.mine] == theirs[pairs.theirs]).all()
+    assert (mine[pairs.known_rows] == theirs[pairs.released_rows]).all()
     sizes = np.bincount(theirs)[mine]
-    counts = np.bincount(pairs.mine, minlength=200)
+    counts = np.bincount(pairs.known_rows, minlength=200)
     assert (counts[sizes <= 10] == sizes[sizes <= 10]).all()
     assert (counts[sizes > 10] >= 5).all()
     assert (counts <= 10).all()
@@ -203,14 +205,14 @@ def test_missing_values_have_levels_of_their_own_among_the_nearest():
     original = people(150, missing=0.2)
     _, comparisons, _, pairs = parts_of(evidence_of(original, noisy(original, 0.05)), most=3000)
     levels = all_levels(comparisons)
-    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.mine, pairs.theirs])
+    np.testing.assert_array_equal(pairs.levels, levels[:, pairs.known_rows, pairs.released_rows])
 
 
 def test_parts_of_the_pairs_are_all_the_pairs(monkeypatch):
     monkeypatch.setattr(agreement, "AT_A_TIME", 800)
     original = people(40)
     _, _, _, pairs = parts_of(evidence_of(original, original))
-    np.testing.assert_array_equal(pairs.mine * 40 + pairs.theirs, np.arange(1600))
+    np.testing.assert_array_equal(pairs.known_rows * 40 + pairs.released_rows, np.arange(1600))
 
 
 def test_pairs_not_compared_make_a_score_approximate_and_are_told_of():
@@ -221,7 +223,7 @@ def test_pairs_not_compared_make_a_score_approximate_and_are_told_of():
     assert whole.details["pairs"] == 120 * 120
     assert part.status is Status.APPROXIMATE
     _, _, _, pairs = parts_of(evidence, most=1200)
-    share = (pairs.mine == pairs.theirs).sum() / 120
+    share = (pairs.known_rows == pairs.released_rows).sum() / 120
     assert part.details["true_pairs_compared"] == pytest.approx(share)
     assert 0.5 < share < 1
     assert part.value <= share
@@ -285,7 +287,7 @@ def test_blocks_must_be_known():
 
 def test_weights_by_hand():
     """A column weighs log2(0.8 / 0.1) = 3 bits where it agrees, and log2(0.2 / 0.8) = −2 where it does not."""
-    model = Model([np.array([0.8, 0.2])] * 2, [np.array([0.1, 0.8])] * 2)
+    model = LinkageModel([np.array([0.8, 0.2])] * 2, [np.array([0.1, 0.8])] * 2)
     levels = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], dtype=np.int8)
     pairs = agreement.Pairs(np.zeros(4, dtype=np.int64), np.arange(4), levels)
     assert model.weights(pairs).tolist() == pytest.approx([6, 1, 1, -4])
@@ -478,7 +480,7 @@ def linked(original, protected, **more):
 def test_one_to_one_has_the_greatest_total_and_uses_no_record_twice():
     original = people(60)
     links, _, weights = linked(original, noisy(original, 0.5)[:45].sample(45, seed=1, shuffle=True))
-    found = links.matched(np.random.default_rng(1))
+    found = links.match_one_to_one(np.random.default_rng(1))
     there = found[found >= 0]
     assert len(there) == 45 == len(set(there.tolist()))
     matrix = weights.reshape(60, 45)
@@ -494,11 +496,11 @@ def test_one_to_one_has_the_greatest_total_and_uses_no_record_twice():
 def test_one_to_one_in_blocks_uses_their_pairs_only():
     original = people(120)
     links, pairs, _ = linked(original, noisy(original, 0.2), most=3000)
-    found = links.matched(np.random.default_rng(1))
+    found = links.match_one_to_one(np.random.default_rng(1))
     mine = np.flatnonzero(found >= 0)
     assert len(mine) > 60
     assert len(set(found[mine].tolist())) == len(mine)
-    assert np.isin(mine * 120 + found[mine], pairs.mine * 120 + pairs.theirs).all()
+    assert np.isin(mine * 120 + found[mine], pairs.known_rows * 120 + pairs.released_rows).all()
 
 
 def test_one_to_one_finds_what_each_alone_does_not():

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.core.evidence import Evidence, Sampling
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.intruder_view import regroupings_of
 from sfumato.core.measure import Status
 from sfumato.core.origin import Origin
@@ -131,7 +131,7 @@ def test_where_it_says_nothing():
 
 
 def test_a_method_that_judges_its_own_work_is_not_told():
-    told = evidence(original(), sampling=Sampling(ignore_person_links=True))
+    told = evidence(original(), sampling=PersonSampling(ignore_person_links=True))
     assert regroupings_of(told) == ()
     plain = evidence(original())
     assert regroupings_of(plain) is regroupings_of(plain)

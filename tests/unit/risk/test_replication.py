@@ -19,7 +19,7 @@ from sfumato.data.table import Table
 from sfumato.methods.sampling import Sampling
 from sfumato.methods.synthesis import Synthesis
 from sfumato.releasing.copies import score_copies
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 
 ROLES = {"who": Role.PERSON, "illness": Role.SENSITIVE}
 
@@ -102,7 +102,7 @@ def test_copies_are_seen_together():
     original = rows_of(("1", "x", "flu"), ("2", "x", "no"), ("3", "x", "flu"), ("4", "x", "no"))
     copies = [nobodys(rows_of((age, "x", "flu"), ("9", "x", "no"))) for age in "123"]
     measures = [parse_measure(name) for name in ("replicated-uniques", "disco")]
-    scores = score_copies(copies, Case(original), measures, Run(seed=1))
+    scores = score_copies(copies, EvaluationCase(original), measures, Run(seed=1))
     assert scores["replicated-uniques"].value == 3 / 4
     assert scores["disco"].value == 2 / 4  # the first and the third; the second is told falsely
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from sfumato.core import registry
-from sfumato.core.evidence import Evidence, Sampling
-from sfumato.core.intruder_view import untrue
+from sfumato.core.evidence import Evidence, PersonSampling
+from sfumato.core.intruder_view import why_pairs_unknown
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -40,8 +40,8 @@ def space(
 
 def squares(found):
     """All squared distances, codes among them."""
-    gaps = found.mine[:, None, :] - found.theirs[None, :, :]
-    n_measured = found.mine.shape[1] - found.n_codes
+    gaps = found.known_points[:, None, :] - found.released_points[None, :, :]
+    n_measured = found.known_points.shape[1] - found.n_codes
     return (gaps[:, :, :n_measured] ** 2).sum(axis=2) + ((gaps[:, :, n_measured:] != 0) * found.weights).sum(
         axis=2
     )
@@ -55,26 +55,26 @@ def test_numbers_are_scaled_by_deviation_range_or_both_ranges():
     deviation = np.sqrt(8 / 3)
     for scale, unit in {"deviation": deviation, "range": 4.0, "pooled": 9.0}.items():
         found = space(original, released, scale=scale)
-        np.testing.assert_allclose(found.mine[:, 0], (np.array([0, 2, 4]) - 2) / unit)
-        np.testing.assert_allclose(found.theirs[:, 0], (np.array([0, 2, 9]) - 2) / unit)
+        np.testing.assert_allclose(found.known_points[:, 0], (np.array([0, 2, 4]) - 2) / unit)
+        np.testing.assert_allclose(found.released_points[:, 0], (np.array([0, 2, 9]) - 2) / unit)
         assert (found.metric, found.n_codes) == ("euclidean", 0)
 
 
 def test_a_constant_is_divided_by_the_spread_of_both():
     for scale, unit in (("deviation", np.sqrt(3) / 2), ("range", 2), ("pooled", 2)):
         found = space({"x": [5.0, 5.0]}, {"x": [5.0, 7.0]}, scale=scale)
-        assert found.mine[:, 0].tolist() == [0, 0]
-        np.testing.assert_allclose(found.theirs[:, 0], [0, 2 / unit])
+        assert found.known_points[:, 0].tolist() == [0, 0]
+        np.testing.assert_allclose(found.released_points[:, 0], [0, 2 / unit])
     alone = space({"x": [5.0, 5.0]}, {"x": [5.0]})
-    assert not alone.mine.any()
-    assert not alone.theirs.any()
+    assert not alone.known_points.any()
+    assert not alone.released_points.any()
 
 
 def test_an_offset_costs_no_digits():
     steps = np.arange(20) / 8
     plain = space({"x": steps}, {"x": steps[::-1].copy()})
     far = space({"x": steps + 1e8}, {"x": steps[::-1] + 1e8})
-    np.testing.assert_allclose(far.mine, plain.mine, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(far.known_points, plain.known_points, rtol=1e-12, atol=1e-12)
 
 
 def test_a_value_far_out_costs_no_digits():
@@ -82,18 +82,18 @@ def test_a_value_far_out_costs_no_digits():
     plain = space({"x": steps}, {"x": steps}, scale="range")
     for place in (0, 19):  # whether it stands first or last
         x = np.roll(np.append(steps, 1e25), place)
-        gaps = np.diff(np.sort(space({"x": x}, {"x": x}, scale="range").mine[:, 0]))[:19] * 1e25
-        np.testing.assert_allclose(gaps, np.diff(plain.mine[:, 0]) * 19 / 8, rtol=1e-12)
+        gaps = np.diff(np.sort(space({"x": x}, {"x": x}, scale="range").known_points[:, 0]))[:19] * 1e25
+        np.testing.assert_allclose(gaps, np.diff(plain.known_points[:, 0]) * 19 / 8, rtol=1e-12)
 
 
 def test_huge_and_tiny_numbers_stay_finite():
     found = space({"x": [1e308, -1e308, 0.0]}, {"x": [0.0, 1e308, 1e-308]})
-    assert np.isfinite(found.mine).all()
-    assert np.abs(found.theirs).max() < 3
+    assert np.isfinite(found.known_points).all()
+    assert np.abs(found.released_points).max() < 3
     lone = space({"x": [0.0, 0.0]}, {"x": [1e308, 0.0]})  # a constant that was turned into something huge
-    np.testing.assert_allclose(lone.theirs[:, 0], [4 / np.sqrt(3), 0])
+    np.testing.assert_allclose(lone.released_points[:, 0], [4 / np.sqrt(3), 0])
     tiny = space({"x": [0.0, 1e-300]}, {"x": [1e308, 0.0]})
-    assert tiny.theirs[:, 0].tolist() == [FARTHEST, 0]
+    assert tiny.released_points[:, 0].tolist() == [FARTHEST, 0]
 
 
 def test_categories_that_differ_are_one_unit_apart():
@@ -111,7 +111,7 @@ def test_mixed_columns_add_up(metric):
         metric=metric, scale="pooled", c=Kind.NOMINAL,
     )  # fmt: skip
     assert (found.metric, found.n_codes) == ("manhattan", 1)
-    gaps = found.mine[:, None, :] - found.theirs[None, :, :]
+    gaps = found.known_points[:, None, :] - found.released_points[None, :, :]
     totals = np.abs(gaps[:, :, 0]) + (gaps[:, :, 1] != 0)
     np.testing.assert_allclose(totals, [[0.5, 1.0], [1.5, 1.0]])
 
@@ -121,8 +121,8 @@ def test_hamming_counts_columns_that_differ():
         {"x": [1.0, 2.0, np.nan], "c": ["a", None, "b"]}, {"x": [1.0, np.nan, np.nan], "c": ["b", None, "b"]},
         metric="hamming", c=Kind.NOMINAL,
     )  # fmt: skip
-    assert found.mine.shape == (3, 2)  # one column each, in their order
-    differing = (found.mine[:, None, :] != found.theirs[None, :, :]).sum(axis=2)
+    assert found.known_points.shape == (3, 2)  # one column each, in their order
+    differing = (found.known_points[:, None, :] != found.released_points[None, :, :]).sum(axis=2)
     np.testing.assert_array_equal(differing, [[1, 2, 2], [2, 1, 2], [1, 1, 0]])
 
 
@@ -158,7 +158,7 @@ def test_mahalanobis_counts_a_redundant_column_once():
         {"a": x[:, 0], "b": x[:, 1], "c": 3e6 * x[:, 0] + 7}, {"a": y[:, 0], "b": y[:, 1], "c": 3e6 * y[:, 0] + 7},
         metric="mahalanobis",
     )  # fmt: skip
-    assert twice.mine.shape[1] == 2
+    assert twice.known_points.shape[1] == 2
     np.testing.assert_allclose(squares(twice), squares(once), rtol=1e-6)
 
 
@@ -244,7 +244,7 @@ def outside(register, **kinds):
 @pytest.mark.parametrize("role", [UNIT, IDENTIFIER])
 def test_an_external_file_is_matched_by_its_identifier(role):
     evidence = outside({"x": [3.1, 1.1, 9.0, 2.1], "id": [13, 11, 99, 12]}, id=role)
-    assert untrue("dbrl", evidence) is None
+    assert why_pairs_unknown("dbrl", evidence) is None
     found = space_of(evidence, ("x",), Run(seed=1), metric="euclidean", scale="range")
     assert found.rows.tolist() == [0, 3]
     assert found.truth.tolist() == [1, 0]
@@ -253,7 +253,7 @@ def test_an_external_file_is_matched_by_its_identifier(role):
 
 def test_an_external_file_without_an_identifier_has_no_truth():
     evidence = outside({"x": [3.1, 1.1]}, id=IDENTIFIER)
-    assert "person or identifier" in untrue("dbrl", evidence)
+    assert "person or identifier" in why_pairs_unknown("dbrl", evidence)
     found = space_of(evidence, ("x",), Run(seed=1), metric="euclidean", scale="range")
     assert found.truth is None
 
@@ -272,15 +272,15 @@ def test_shuffling_keeps_the_truth_and_forgets_the_file_order():
     rng = np.random.default_rng(3)
     x = rng.normal(size=30)
     sources = rng.permutation(30)
-    first = space({"x": x}, {"x": x[sources]}, sources=sources).shuffled(np.random.default_rng(1))
-    straight = space({"x": x}, {"x": x}).shuffled(np.random.default_rng(1))
-    np.testing.assert_array_equal(first.theirs, straight.theirs)
+    first = space({"x": x}, {"x": x[sources]}, sources=sources).shuffle(np.random.default_rng(1))
+    straight = space({"x": x}, {"x": x}).shuffle(np.random.default_rng(1))
+    np.testing.assert_array_equal(first.released_points, straight.released_points)
     np.testing.assert_array_equal(first.truth, straight.truth)
-    np.testing.assert_array_equal(first.theirs[first.truth], first.mine)
+    np.testing.assert_array_equal(first.released_points[first.truth], first.known_points)
     np.testing.assert_array_equal(first.owners[first.truth], first.persons)
-    np.testing.assert_array_equal(x[sources][first.released], x[straight.released])
+    np.testing.assert_array_equal(x[sources][first.released_rows], x[straight.released_rows])
     gone = space({"x": [1.0, 2.0]}, {"x": [2.0]}, sources=np.array([1]), scenario=Scenario(membership=False))
-    assert gone.shuffled(np.random.default_rng(1)).truth.tolist() == [-1, 0]
+    assert gone.shuffle(np.random.default_rng(1)).truth.tolist() == [-1, 0]
 
 
 def test_text_that_polars_holds_as_categories_is_text():
@@ -346,8 +346,8 @@ def in_areas(original, released, **more):
 def test_ranks_are_taken_within_each_table_from_0_to_1():
     scenario = Scenario(membership=False)
     found = space({"x": [10.0, 30.0, 30.0, None]}, {"x": [7.0, 5.0]}, scale="rank", scenario=scenario)
-    np.testing.assert_allclose(found.mine[:, 0], [0.5 / 3, 2 / 3, 2 / 3, 0.5])
-    np.testing.assert_allclose(found.theirs[:, 0], [0.75, 0.25])
+    np.testing.assert_allclose(found.known_points[:, 0], [0.5 / 3, 2 / 3, 2 / 3, 0.5])
+    np.testing.assert_allclose(found.released_points[:, 0], [0.75, 0.25])
     assert (found.n_codes, found.weights.tolist()) == (1, [1.0])  # that one is missing
     assert found.scale == "ranks within each table, from 0 to 1"
 
@@ -388,7 +388,7 @@ def test_rank_linkage_is_not_moved_by_what_keeps_the_order(measure):
     assert (
         registry.measure(measure)().score(evidence, Run(seed=1)).value == 1
     )  # ranks are kept: it looks at them
-    plain = replace(evidence, sampling=Sampling(ignore_person_links=True))
+    plain = replace(evidence, sampling=PersonSampling(ignore_person_links=True))
     assert registry.measure(measure)().score(plain, Run(seed=1)).value < 1
 
 

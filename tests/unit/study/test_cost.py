@@ -18,7 +18,7 @@ from sfumato.errors import Cancelled, DataError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study import cost
-from sfumato.study.cost import Cost, Work, duration, estimate, size
+from sfumato.study.cost import Cost, PlannedWork, duration, estimate, size
 from toys import CONTINUOUS, table_of
 
 
@@ -139,7 +139,7 @@ def estimated(works, n, clock):
 
 
 def test_a_quadratic_method_is_met(clock):
-    found = estimated(Work(Recipe.of(Slow())), 100_000, clock)
+    found = estimated(PlannedWork(Recipe.of(Slow())), 100_000, clock)
     assert found.seconds == pytest.approx(1e-6 * 100_000**2, rel=0.01)
     assert found.most_seconds == pytest.approx(found.seconds, rel=0.01)
     assert found.worth_telling
@@ -155,7 +155,7 @@ def test_the_first_call_is_not_counted(clock):
             CLOCK.work((30 if first else 0) + 1e-6 * len(table), len(table))
             return Release.unchanged(table)
 
-    found = estimated(Work(Recipe.of(Compiled())), 100_000, clock)
+    found = estimated(PlannedWork(Recipe.of(Compiled())), 100_000, clock)
     assert found.seconds < 1
 
 
@@ -182,28 +182,28 @@ def test_what_is_compiled_for_larger_tables_is_not_counted(shape, clock):
                 run.check()
             return Score(0.0)
 
-    what = Work(Recipe.of(Later())) if shape == "step" else Work(measures=(LateRuler(),))
+    what = PlannedWork(Recipe.of(Later())) if shape == "step" else PlannedWork(measures=(LateRuler(),))
     assert estimated(what, 100_000, clock).seconds < 1
 
 
 def test_better_than_declared(clock):
-    found = estimated(Work(Recipe.of(Better())), 1_000_000, clock)
+    found = estimated(PlannedWork(Recipe.of(Better())), 1_000_000, clock)
     assert found.seconds == pytest.approx(10, rel=0.01)
     assert found.most_seconds > 30 * found.seconds
 
 
 def test_steps_and_measures_add_up_and_repeat(clock):
-    once = estimated(Work(Recipe.of(Slow()), (Ruler(),)), 100_000, clock)
-    again = estimated(Work(Recipe.of(Slow()), (Ruler(),), repeats=3), 100_000, clock)
+    once = estimated(PlannedWork(Recipe.of(Slow()), (Ruler(),)), 100_000, clock)
+    again = estimated(PlannedWork(Recipe.of(Slow()), (Ruler(),), repeats=3), 100_000, clock)
     assert again.seconds == pytest.approx(3 * once.seconds, rel=0.01)
-    both = estimated([Work(Recipe.of(Slow())), Work(Recipe.of(Slow()))], 100_000, clock)
+    both = estimated([PlannedWork(Recipe.of(Slow())), PlannedWork(Recipe.of(Slow()))], 100_000, clock)
     assert both.seconds == pytest.approx(2 * 1e4, rel=0.01)
-    ruled = estimated(Work(at_end=(Ruler(),), repeats=9, ends=4), 10_000_000, clock)
+    ruled = estimated(PlannedWork(at_end=(Ruler(),), repeats=9, ends=4), 10_000_000, clock)
     assert ruled.seconds == pytest.approx(4 * 1e-6 * 1e7 * math.log(1e7), rel=0.05)
 
 
 def test_records_worked_on_at_once_bound_the_growth(clock):
-    found = estimated(Work(measures=(Drawn(records=1000, draws=30_000),)), 1_000_000, clock)
+    found = estimated(PlannedWork(measures=(Drawn(records=1000, draws=30_000),)), 1_000_000, clock)
     assert found.seconds == pytest.approx(30_000 * 1.0, rel=0.05)
 
 
@@ -216,33 +216,33 @@ def test_parts_are_worked_on_one_after_the_other(clock):
 
         part: int = param(10_000, "Most records in a part.", ge=1)
 
-    found = estimated(Work(Recipe.of(InParts())), 1_000_000, clock)
+    found = estimated(PlannedWork(Recipe.of(InParts())), 1_000_000, clock)
     assert found.seconds == pytest.approx(100 * 1e-6 * 10_000**2, rel=0.01)
 
 
 def test_a_trial_ends_once_there_is_nothing_to_tell(clock):
-    found = estimated(Work(measures=(Ruler(),)), 3000, clock)
+    found = estimated(PlannedWork(measures=(Ruler(),)), 3000, clock)
     assert not found.worth_telling
     assert max(clock.sizes) == 60
 
 
 def test_a_method_that_needs_more_records_is_tried_on_more(clock):
-    found = estimated(Work(Recipe.of(Choosy(least=200))), 100_000, clock)
+    found = estimated(PlannedWork(Recipe.of(Choosy(least=200))), 100_000, clock)
     assert min(clock.sizes) == 240
     assert found.seconds == pytest.approx(1e4, rel=0.05)
-    assert estimated(Work(Recipe.of(Choosy(least=10**9))), 100_000, clock) is None
+    assert estimated(PlannedWork(Recipe.of(Choosy(least=10**9))), 100_000, clock) is None
 
 
 def test_a_measure_that_fails_on_samples_is_left_out_and_named(clock):
-    found = estimated(Work(measures=(Ruler(), Broken())), 10_000_000, clock)
+    found = estimated(PlannedWork(measures=(Ruler(), Broken())), 10_000_000, clock)
     assert "not tried: broken" in found.basis
     assert found.seconds > 100
 
 
 def test_memory_grows_with_the_records(clock):
-    found = estimated(Work(Recipe.of(Slow())), 100_000, clock)
+    found = estimated(PlannedWork(Recipe.of(Slow())), 100_000, clock)
     assert found.memory_bytes == pytest.approx(1e8 + 100 * 100_000 * 1000, rel=0.3)
-    at_least = estimated(Work(measures=(Ruler(),)), 100_000, clock)
+    at_least = estimated(PlannedWork(measures=(Ruler(),)), 100_000, clock)
     assert at_least.memory_bytes >= 1e8 + 3 * 8 * 100_000
 
 
@@ -261,11 +261,16 @@ def test_releases_are_sampled_with_their_originals(clock):
     original = table(5000)
     rows = np.random.default_rng(1).permutation(5000)
     release = Release.of(original.take(rows), source_rows=rows)
-    estimate(Work(measures=(Pairs(),), release=release), original, Run(seed=1), clock=clock, peak=clock.peak)
+    estimate(
+        PlannedWork(measures=(Pairs(),), release=release), original, Run(seed=1), clock=clock, peak=clock.peak
+    )
     for values, evidence in seen:
         assert (evidence.protected.frame["x"].to_numpy() == values[evidence.source_rows]).all()
     blind = Release.of(original.take(rows))
-    assert estimate(Work(measures=(Pairs(),), release=blind), original, Run(seed=1), clock=clock) is not None
+    assert (
+        estimate(PlannedWork(measures=(Pairs(),), release=blind), original, Run(seed=1), clock=clock)
+        is not None
+    )
 
 
 def test_chance_and_resources_of_the_run_are_left_alone(clock):
@@ -279,7 +284,7 @@ def test_chance_and_resources_of_the_run_are_left_alone(clock):
 
     drawn = []
     run = Run(seed=1)
-    work = Work(Recipe.of(Asking()), resources={"other": 1})
+    work = PlannedWork(Recipe.of(Asking()), resources={"other": 1})
     estimate(work, table(1000), run, clock=clock, peak=clock.peak)
     before = list(drawn)
     drawn.clear()
@@ -301,7 +306,7 @@ def test_what_shows_to_be_slow_is_not_awaited(clock):
                 run.tell("trap", second, 300)
             return Score(0.0)
 
-    found = estimated(Work(measures=(Trap(),)), 100_000, clock)
+    found = estimated(PlannedWork(measures=(Trap(),)), 100_000, clock)
     assert clock.seconds < 5
     assert found.seconds > 1000
 
@@ -309,7 +314,7 @@ def test_what_shows_to_be_slow_is_not_awaited(clock):
 def test_a_trial_can_be_stopped(clock):
     with pytest.raises(Cancelled):
         estimate(
-            Work(Recipe.of(Slow())),
+            PlannedWork(Recipe.of(Slow())),
             table(10_000),
             Run(seed=1, progress=Progress(stopped=lambda: True)),
             clock=clock,
@@ -318,13 +323,13 @@ def test_a_trial_can_be_stopped(clock):
 
 @pytest.mark.parametrize("n", [0, 1, 50, 119])
 def test_tiny_tables_are_not_tried(n, clock):
-    assert estimated(Work(Recipe.of(Slow())), n, clock) is None
+    assert estimated(PlannedWork(Recipe.of(Slow())), n, clock) is None
 
 
 def test_real_residents_on_real_kinds():
     rng = np.random.default_rng(1)
     mixed = table_of({"x": rng.random(3000), "g": rng.choice(["a", "b"], 3000)}, g=Kind.NOMINAL)
-    work = Work(Recipe((Step(registry.method("rank-swapping")(), ("x",)),)), (registry.measure("k")(),),
+    work = PlannedWork(Recipe((Step(registry.method("rank-swapping")(), ("x",)),)), (registry.measure("k")(),),
                 scenario=Scenario(columns=("x", "g")))  # fmt: skip
     found = estimate(work, mixed, Run(seed=1))
     assert found.seconds > 0
@@ -363,7 +368,7 @@ def test_sentences():
 def test_only_long_work_is_announced(work, told, monkeypatch, capsys):
     n, seconds, quiet = work
     monkeypatch.setattr(cost, "estimate", lambda *_: Cost(seconds, seconds, 5e8, "a guess"))
-    announce(Work(), table(n), Run(seed=1), quiet=quiet)
+    announce(PlannedWork(), table(n), Run(seed=1), quiet=quiet)
     out, err = capsys.readouterr()
     assert out == ""
     expected = "this takes about 3 min and 500 MB (a guess); Ctrl-C stops it cleanly\n"

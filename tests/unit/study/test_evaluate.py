@@ -16,13 +16,13 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import Case, evaluate, repeated, spread_of, spreads_of
+from sfumato.study.evaluate import EvaluationCase, evaluate, evaluate_replicates, spread_of, spreads_of
 from shifts import Moved, Shift
 
 
 def case(n=20, **more):
     table = Table(pl.DataFrame({"x": np.arange(float(n))}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
-    return Case(table, **more)
+    return EvaluationCase(table, **more)
 
 
 class Noisy(Shift):
@@ -97,7 +97,7 @@ def test_measures_are_asked_in_the_scenario_of_the_case_and_demands_in_their_own
 @pytest.mark.parametrize(("method", "runs"), [(Shift(), 1), (Noisy(), 3)])
 def test_what_leaves_nothing_to_chance_is_followed_once(method, runs):
     """Though the measure draws: its draws are the same in every run."""
-    found = list(repeated(Recipe.of(method), case(), [Moved(), Drawn()], Run(seed=1), range(3)))
+    found = list(evaluate_replicates(Recipe.of(method), case(), [Moved(), Drawn()], Run(seed=1), range(3)))
     assert len(found) == runs
     assert len({each.scores["toy-drawn"].value for each in found}) == 1
     assert len({each.scores["toy-moved"].value for each in found}) == runs

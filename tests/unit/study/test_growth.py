@@ -47,7 +47,7 @@ def test_everything_declares_a_cost_that_can_be_read(name):
 )
 def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
     points = [(size_, ready + slope * size_**power) for size_ in (240, 960, 3840)]
-    expected, most = Timings(Growth(power), points).expected(n)
+    expected, most = Timings(Growth(power), points).expected_seconds(n)
     truth = ready + slope * n**power
     growing = slope * 3840**power / points[-1][1]
     if growing > 0.11:  # less is taken for a tenth, since it would be noise
@@ -63,7 +63,7 @@ def test_what_grows_as_declared_is_met_exactly(power, ready, slope, n):
 )
 def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
     points = [(60 * 4**i, each) for i, each in enumerate(seconds)]
-    expected, most = Timings(Growth(1, logs), points).expected(n)
+    expected, most = Timings(Growth(1, logs), points).expected_seconds(n)
     assert 0 <= expected <= most * (1 + 1e-9)
     assert math.isfinite(most)
     if n > points[-1][0]:
@@ -72,15 +72,15 @@ def test_whatever_the_clock_says_there_is_an_estimate(seconds, n, logs):
 
 def test_what_does_better_than_declared_is_believed_but_the_worst_is_told():
     points = [(size_, 1e-3 + 1e-5 * size_) for size_ in (240, 960, 3840)]
-    expected, most = Timings(Growth(2), points).expected(100_000)
+    expected, most = Timings(Growth(2), points).expected_seconds(100_000)
     assert expected == pytest.approx(1.001, rel=1e-6)
     assert most > 20 * expected
 
 
 def test_one_size_alone_grows_as_declared():
-    assert Timings(Growth(2), [(100, 0.5)]).expected(1000) == (50.0, 50.0)
-    assert Timings(Growth(2)).expected(1000) == (0.0, 0.0)
-    assert Timings(Growth(2), [(100, 0.5)]).expected(50) == (0.5, 0.5)
+    assert Timings(Growth(2), [(100, 0.5)]).expected_seconds(1000) == (50.0, 50.0)
+    assert Timings(Growth(2)).expected_seconds(1000) == (0.0, 0.0)
+    assert Timings(Growth(2), [(100, 0.5)]).expected_seconds(50) == (0.5, 0.5)
 
 
 def test_what_cannot_be_read_is_taken_for_the_worst_that_is_usual():
@@ -90,14 +90,14 @@ def test_what_cannot_be_read_is_taken_for_the_worst_that_is_usual():
 
 def test_between_what_does_not_grow_and_all_that_is_declared():
     one = Timings(Growth(2), [(100, 0.5)])
-    assert one.between(50, Growth(0)) == one.between(100, Growth(0)) == 0.5
-    assert one.between(1000, Growth(0)) == pytest.approx(0.5 * 10)  # between 1 and 100 times
+    assert one.seconds_between(50, Growth(0)) == one.seconds_between(100, Growth(0)) == 0.5
+    assert one.seconds_between(1000, Growth(0)) == pytest.approx(0.5 * 10)  # between 1 and 100 times
     assert one.at_most(1000) == pytest.approx(50.0)
-    assert Timings(Growth(2)).between(1000, Growth(0)) == 0.0
+    assert Timings(Growth(2)).seconds_between(1000, Growth(0)) == 0.0
     assert Timings(Growth(2)).at_most(1000) == math.inf
 
 
 @given(seconds=st.lists(st.floats(1e-3, 10), min_size=1, max_size=4), n=st.integers(1, 10**7))
 def test_what_lies_between_is_never_more_than_the_most(seconds, n):
     timings = Timings(Growth(2), [(60 * 4**i, each) for i, each in enumerate(seconds)])
-    assert 0 < timings.between(n, Growth(1)) <= timings.expected(n)[1] * (1 + 1e-9)
+    assert 0 < timings.seconds_between(n, Growth(1)) <= timings.expected_seconds(n)[1] * (1 + 1e-9)

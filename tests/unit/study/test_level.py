@@ -27,11 +27,11 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.compare import Outcome, _in_order, compare, require_reached
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.compare import MethodAtLevel, _in_order, compare, require_reachable
+from sfumato.study.evaluate import EvaluationCase, evaluate
 from sfumato.study.frontier import Point, frontier, mark_front
-from sfumato.study.level import Level, Reached, Target, level_of, reach
-from sfumato.study.spread import Spread
+from sfumato.study.level import LevelResult, LevelStatus, Target, level_of, reach
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.study.target import held_by_default
 from shifts import Lost, Moved, Shift
 
@@ -73,7 +73,7 @@ class _Staircase(Shift):
         return 0 if self.by < 30 else 80
 
 
-CASE = Case(Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),))))
+CASE = EvaluationCase(Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS),))))
 
 
 def search(method, level, tolerance=0.01, **more):
@@ -83,7 +83,7 @@ def search(method, level, tolerance=0.01, **more):
 @pytest.mark.parametrize("level", [0.4, 33.3, 99.0])
 def test_a_real_parameter_is_found_within_tolerance(level):
     found = search(Shift(), level)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert found.value == pytest.approx(level, rel=0.01)
     assert found.score == pytest.approx(found.value)
     assert len(found.tried) < 15
@@ -92,14 +92,14 @@ def test_a_real_parameter_is_found_within_tolerance(level):
 @pytest.mark.parametrize("level", [0.02, 1.7, 5000.0])
 def test_a_logarithmic_axis(level):
     found = search(_LogShift(), level)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert found.value == pytest.approx(level, rel=0.01)
 
 
 def test_a_whole_number_is_the_nearest_there_is():
     assert search(_WholeShift(), 42).value == 21
     odd = search(_WholeShift(), 41)  # 2·20 and 2·21 are equally near: the safer, and it says so
-    assert odd.reached is Reached.NEAREST
+    assert odd.reached is LevelStatus.NEAREST
     assert odd.value == 21
     assert isinstance(odd.value, int)
     assert "nearest" in odd.sentence(Target(Moved(), 41))
@@ -127,7 +127,7 @@ class _Saturating(Shift):
 @pytest.mark.parametrize("level", [30.0, 30.2])
 def test_where_the_measure_has_levelled_off_the_first_value_is_taken(level):
     found = search(_Saturating(), level)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert 29 < found.value < 31
 
 
@@ -162,7 +162,7 @@ def levelling(by):
 def test_the_edge_of_the_tolerance_decides_nothing(chance):
     """Every setting from 14 to 100 is within 1 % of 29.9; on it is only 3 ln 300 = 17.1."""
     found = search(curved(levelling, chance)(), 29.9)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert found.value == pytest.approx(3 * math.log(300), abs=1)
     assert abs(found.score - 29.9) <= 0.03
 
@@ -172,7 +172,7 @@ def test_on_a_plateau_the_mildest_setting_that_cannot_be_told_from_the_nearest(l
     """A tenth of the tolerance (.03) below 30 is 3 ln 1000 = 20.7: before it the curve still rises."""
     found = search(curved(levelling)(), level)
     assert 20 <= found.value <= 22
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
 
 
 def test_a_plateau_at_the_mild_end_is_left_nowhere():
@@ -227,8 +227,8 @@ def test_no_setting_that_was_tried_is_nearer_than_runs_can_tell(rises, level, ch
     target = Target(Moved(), level, tolerance)
     found = reach(Step(method()), CASE, target, Run(seed=1))
     missed = {value: abs(score - level) for value, score in found.tried.items()}
-    assert (missed[found.value] <= target.slack) == (found.reached is Reached.WITHIN)
-    if found.reached is Reached.WITHIN:
+    assert (missed[found.value] <= target.slack) == (found.reached is LevelStatus.WITHIN)
+    if found.reached is LevelStatus.WITHIN:
         runs = [evaluate(Recipe((found.step,)), CASE, [Moved()], Run(seed=1), replicate=r) for r in range(3)]
         scores = [each.scores["toy-moved"].value for each in runs]
         assert np.mean(scores) == pytest.approx(found.score)
@@ -242,31 +242,31 @@ def test_no_setting_that_was_tried_is_nearer_than_runs_can_tell(rises, level, ch
 def test_a_level_that_cannot_be_reached_says_what_is_best():
     target = Target(Moved(), 150.0)
     found = reach(Step(Shift()), CASE, target, Run(seed=1))
-    assert found.reached is Reached.UNREACHABLE
+    assert found.reached is LevelStatus.UNREACHABLE
     assert found.value == 100
     assert found.sentence(target) == "150 is unreachable: the nearest is by = 100 gives toy-moved 100"
     low = Target(Moved(), -5.0)
     never = reach(Step(Shift()), CASE, low, Run(seed=1))
-    assert never.reached is Reached.BETTER
+    assert never.reached is LevelStatus.BETTER
     assert never.sentence(low) == "it is always safer than -5: the nearest is by = 0 gives toy-moved 0"
 
 
 def test_a_hump_is_found_between_ends_that_give_nothing():
     found = search(_Hump(), 30.0)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert 50 - abs(found.value - 50) == pytest.approx(30, rel=0.01)
 
 
 def test_a_jump_over_the_level_is_the_nearest_side():
     found = search(_Staircase(), 50.0)
-    assert found.reached is Reached.NEAREST
+    assert found.reached is LevelStatus.NEAREST
     assert found.score == 80
     assert len(found.tried) < 30
 
 
 def test_noise_is_averaged_and_common_to_all_points():
     found = search(_NoisyShift(), 40.0, repeats=5)
-    assert found.reached is Reached.WITHIN
+    assert found.reached is LevelStatus.WITHIN
     assert found.score == pytest.approx(40, rel=0.01)
     assert abs(found.value - 40) < 4 * 3 / np.sqrt(5)
     again = search(_NoisyShift(), 40.0, repeats=5)
@@ -332,10 +332,10 @@ def test_methods_are_ranked_at_the_level_and_the_unreachable_stand_last():
     assert [outcome.rank for outcome in found.outcomes] == [1, 1, None]  # the two lose alike
     assert [outcome.tied_with for outcome in found.outcomes] == [(1,), (0,), ()]
     assert found.outcomes[-1].step.method.name == "toy-short"
-    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
+    assert [o.step.method.name for o in found.unranked_methods] == ["toy-short"]
     for outcome in found.outcomes[:2]:
         assert outcome.held.mean == pytest.approx(30, rel=0.01)
-    require_reached(found)
+    require_reachable(found)
 
 
 def test_scores_come_from_fresh_runs():
@@ -349,7 +349,7 @@ def test_scores_come_from_fresh_runs():
 
 def test_nothing_reached_is_an_error_that_says_the_best():
     with pytest.raises(UnreachableError, match="got: none") as caught:
-        require_reached(study([Step(Shift())], level=500.0))
+        require_reachable(study([Step(Shift())], level=500.0))
     assert "by = 100" in caught.value.hint
 
 
@@ -375,14 +375,14 @@ def test_spread_is_students_interval_and_welchs_test():
     rng = np.random.default_rng(0)
     for _ in range(50):
         a, b = rng.normal(0, 1, 5), rng.normal(rng.uniform(0, 2), 2, 7)
-        first, second = Spread.of(a), Spread.of(b)
+        first, second = ReplicateMean.of(a), ReplicateMean.of(b)
         low, high = t.interval(0.95, 4, a.mean(), a.std(ddof=1) / np.sqrt(5))
         assert first.interval == pytest.approx((low, high))
         assert first.differs_from(second) == (ttest_ind(a, b, equal_var=False).pvalue < 0.05)
-    assert Spread.of([1.0]).interval == (1.0, 1.0)
-    assert Spread.of([0.9643059] * 3).deviation == 0
-    assert Spread.of([1.0]).differs_from(Spread.of([1.1]))
-    assert not Spread.of([1.0]).differs_from(Spread.of([1.0]))
+    assert ReplicateMean.of([1.0]).interval == (1.0, 1.0)
+    assert ReplicateMean.of([0.9643059] * 3).deviation == 0
+    assert ReplicateMean.of([1.0]).differs_from(ReplicateMean.of([1.1]))
+    assert not ReplicateMean.of([1.0]).differs_from(ReplicateMean.of([1.0]))
 
 
 # ---------------------------------------------------------------------------------------------- frontier
@@ -438,18 +438,18 @@ def test_methods_at_their_weakest_setting_that_meets_all_requirements():
     found = demanded([Step(_WholeShift()), Step(_Hump()), Step(Shift())], *asked, repeats=2)
     assert found.aim == "toy-moved >= 30 and toy-shrunk >= 20 and toy-shrunk(by=4.0) >= 5"
     assert [outcome.rank for outcome in found.outcomes] == [1, 2, 2]  # the last two lose alike
-    assert {o.level.reached for o in found.outcomes} == {Reached.MET}
+    assert {o.level.reached for o in found.outcomes} == {LevelStatus.MET}
     by_name = {outcome.step.method.name: outcome for outcome in found.outcomes}
     exact = by_name["toy-whole-shift"]
     assert exact.level.value == 20  # moves by 40
     assert {label: spread.mean for label, spread in exact.scores.items()} == {
         "toy-moved": 40, "toy-shrunk": 20, "toy-shrunk(by=4.0)": 10,
     }  # fmt: skip
-    assert exact.kept == exact.ranked.runs == 1
+    assert exact.n_runs_meeting == exact.ranked.runs == 1
     assert by_name["toy-hump"].ranked.mean == pytest.approx(40, abs=0.2)
     assert found.to_dict()["requirements"][0]["requirement"] == "toy-moved(plus=0.0) >= 30"
     json.dumps(found.to_dict(), allow_nan=False)
-    require_reached(found)
+    require_reachable(found)
 
 
 def test_a_requirement_that_a_method_cannot_meet_is_explained():
@@ -458,10 +458,10 @@ def test_a_requirement_that_a_method_cannot_meet_is_explained():
         by: float = param(1.0, "How much.", ge=0, le=10, tune=(0, 10), drive=True)
 
     found = demanded([Step(Short()), Step(Shift())], Requirement(Moved(), ">=", 30))
-    assert [o.step.method.name for o in found.unreached] == ["toy-short"]
-    assert found.unreached[0].level.sentence(found.target) == "toy-moved >= 30: at most 10, at by = 10"
+    assert [o.step.method.name for o in found.unranked_methods] == ["toy-short"]
+    assert found.unranked_methods[0].level.sentence(found.target) == "toy-moved >= 30: at most 10, at by = 10"
     with pytest.raises(UnreachableError, match="must meet toy-moved >= 30, got: none") as caught:
-        require_reached(demanded([Step(Short())], Requirement(Moved(), ">=", 30)))
+        require_reachable(demanded([Step(Short())], Requirement(Moved(), ">=", 30)))
     assert "at most 10" in caught.value.hint
 
 
@@ -470,7 +470,7 @@ def test_a_setting_found_by_luck_is_looked_for_again():
     found = demanded([Step(_NoisyShift())], Requirement(Moved(), ">=", 40), repeats=3)
     (only,) = found.outcomes
     assert only.ranked.runs == 3
-    assert (only.kept == 3) == (only.remark == "")
+    assert (only.n_runs_meeting == 3) == (only.remark == "")
     assert only.level.value > 40
 
 
@@ -486,8 +486,8 @@ def test_a_method_that_refuses_does_not_kill_the_study():
             CASE, [Step(Refusing()), Step(Shift())], Run(seed=1), ranked_by=Lost(), points=3, **more
         )
         assert [o.rank for o in found.outcomes] == [1, None]
-        refused = found.unreached[0]
-        assert refused.level.reached is Reached.REFUSED
+        refused = found.unranked_methods[0]
+        assert refused.level.reached is LevelStatus.REFUSED
         assert refused.level.sentence(found.target) == (
             "refused: toy-refusing must be given more records, got: 20"
         )
@@ -514,10 +514,10 @@ def test_a_measure_that_is_not_estimable_for_one_method_leaves_the_others():
     steps = [Step(Far()), Step(Shift()), Step(_Staircase())]
     found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Sometimes(), 30.0))
     assert found.winner.level.value == pytest.approx(30, rel=0.01)  # though its strong end has no number
-    far, stairs = found.unreached
-    assert far.level.reached is Reached.UNJUDGED  # the method applies, only nobody can say what it does
+    far, stairs = found.unranked_methods
+    assert far.level.reached is LevelStatus.UNJUDGED  # the method applies, only nobody can say what it does
     assert far.level.reason == "toy-sometimes must be estimable to compare by it, got: too far"
-    assert stairs.level.reached is Reached.UNREACHABLE
+    assert stairs.level.reached is LevelStatus.UNREACHABLE
 
 
 def test_a_comparison_has_a_level_or_requirements_and_never_two_aspects_alike():
@@ -587,8 +587,8 @@ def test_any_measure_can_be_held_or_says_why_not(measure):
         assert found.target == Target(cls(), scores[measure].value)
         told = (
             found.winner
-            or found.unreached[0].apart
-            or found.unreached[0].level.reached.value == "unreachable"
+            or found.unranked_methods[0].why_not_ranked
+            or found.unranked_methods[0].level.reached.value == "unreachable"
         )
         assert told  # a measure with chance of its own may not come to one draw's level again
 
@@ -622,9 +622,9 @@ def test_fresh_runs_decide_and_what_drifts_is_moved_and_then_stands_apart():
     steps = [Step(_Drifting()), Step(Shift())]
     found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
     assert found.winner.step.method.name == "toy-shift"
-    (drifting,) = found.unreached
+    (drifting,) = found.unranked_methods
     assert drifting.level.value < 20  # 30 did in the search of three runs: moved, but never far enough
-    assert drifting.apart == "safer than the level"
+    assert drifting.why_not_ranked == "safer than the level"
     assert drifting.ranked is not None
     assert found.headline == "1 of 2 methods ranked"
 
@@ -637,18 +637,18 @@ def test_chance_alone_puts_nobody_apart():
 def test_what_is_always_safer_is_measured_and_said_to_be_so():
     steps = [Step(_AlwaysFar()), Step(Shift())]
     found = compare(CASE, steps, Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
-    (far,) = found.unreached
-    assert far.apart == "always safer than the level"
+    (far,) = found.unranked_methods
+    assert far.why_not_ranked == "always safer than the level"
     assert far.ranked.mean == far.held.mean == 60
     alone = compare(CASE, steps[:1], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 30.0))
     assert alone.winner is None
-    require_reached(alone)  # who is safer has not failed
+    require_reachable(alone)  # who is safer has not failed
 
 
 def test_risks_that_nobody_held_stand_beside_and_a_winner_that_protects_nobody_says_so():
     """A shift keeps the order: everyone is unique, and the nearest of a shifted grid is mostly somebody else."""
     found = compare(CASE, [Step(Shift())], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 0.1))
-    beside = found.winner.beside
+    beside = found.winner.other_risks
     assert list(beside) == ["uniqueness", "k-anonymity", "dbrl", "gdbrl"]
     assert [beside[name].value for name in beside] == [1, 1, 1, 1]
     assert found.caution.startswith("With it 100% of the people are still unique")
@@ -657,10 +657,10 @@ def test_risks_that_nobody_held_stand_beside_and_a_winner_that_protects_nobody_s
 
 def test_the_default_sees_all_keys_or_says_which_not():
     mixed = people()
-    assert held_by_default(Case(mixed)).name == ("dbrl" if _mixed(mixed) else "rank-linkage")
+    assert held_by_default(EvaluationCase(mixed)).name == ("dbrl" if _mixed(mixed) else "rank-linkage")
     frame = pl.DataFrame({"x": np.arange(20.0), "town": ["a", "b"] * 10})
     schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY), Column("town", Kind.NOMINAL, Role.KEY)))
-    case = Case(Table(frame, schema))
+    case = EvaluationCase(Table(frame, schema))
     assert held_by_default(case).name == "dbrl"
     step, target = Step(Shift(), ("x",)), Target(Moved(), 30.0)
     found = compare(case, [step], Run(seed=1), ranked_by=Lost(), target=target, repeats=1)
@@ -683,10 +683,12 @@ def fixed(name, low, high=None, deviation=0.0, apart=""):
     """An outcome that loses so much; at the edges of the tolerance more or less."""
     mean = low if high is None else (low + high) / 2
     step = Step(type("_Fixed", (Shift,), {"name": name, "__doc__": "Fixed."})())
-    level = Level(step, "by", 1.0, 30.0, Reached.WITHIN)
+    level = LevelResult(step, "by", 1.0, 30.0, LevelStatus.WITHIN)
     ends = None if high is None else (low, high)
-    spread = Spread(mean, deviation, 5)
-    return Outcome(level, held=Spread(30, 0, 5), ranked=spread, ranked_range=ends, apart=apart)
+    spread = ReplicateMean(mean, deviation, 5)
+    return MethodAtLevel(
+        level, held=ReplicateMean(30, 0, 5), ranked=spread, ranked_range=ends, why_not_ranked=apart
+    )
 
 
 def test_the_loss_is_shown_over_the_tolerance():
@@ -792,4 +794,4 @@ def _welch(first, second):
 
 
 def _mixed(table):
-    return any(table.schema[name].kind is Kind.NOMINAL for name in table.schema.known())
+    return any(table.schema[name].kind is Kind.NOMINAL for name in table.schema.known_columns())

@@ -17,7 +17,7 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.mondrian import Mondrian
-from sfumato.study.losses import Loss, PublicSizes, Vanished, losses, sentences
+from sfumato.study.column_changes import Loss, PublicSizes, Vanished, losses, sentences
 
 
 def table_of(**columns):

@@ -22,7 +22,7 @@ from sfumato.methods.noise import CorrelatedNoise
 from sfumato.recipes.recipe import Step
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.protocol import Limits, carry_out_protocol, rounded_up, strengthened
+from sfumato.study.protocol import LinkageLimits, carry_out_protocol, rounded_up, strengthen_in_rungs
 
 RNG = np.random.default_rng(6)
 POINTS = RNG.lognormal(size=(120, 3))
@@ -35,7 +35,7 @@ TABLE = Table(
 
 def test_a_strong_step_is_accepted_and_measured_alike_from_outside():
     ended = carry_out_protocol(
-        TABLE, [Step(CorrelatedNoise(ratio=100))], Run(seed=1), limits=Limits(0.1, 0.1)
+        TABLE, [Step(CorrelatedNoise(ratio=100))], Run(seed=1), limits=LinkageLimits(0.1, 0.1)
     )
     assert ended.accepted
     (only,) = ended.attempts
@@ -61,7 +61,7 @@ def test_weak_steps_are_tried_anew_and_then_suppressed():
 
 def test_a_stronger_step_is_taken_when_the_first_fails():
     steps = [Step(Mdav(k=2)), Step(CorrelatedNoise(ratio=100))]
-    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=Limits(0.2, 0.2))
+    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=LinkageLimits(0.2, 0.2))
     assert ended.accepted
     assert [attempt.step.method.name for attempt in ended.attempts] == ["mdav", "correlated-noise"]
 
@@ -69,7 +69,7 @@ def test_a_stronger_step_is_taken_when_the_first_fails():
 def test_global_linkage_alone_can_stop_a_release():
     """Noise whose neighbours are mostly wrong may still be undone by linking everyone at once."""
     ended = carry_out_protocol(
-        TABLE, [Step(CorrelatedNoise(ratio=0.5))], Run(seed=1), limits=Limits(1.0, 0.0), attempts=1
+        TABLE, [Step(CorrelatedNoise(ratio=0.5))], Run(seed=1), limits=LinkageLimits(1.0, 0.0), attempts=1
     )
     assert not ended.accepted
     assert "gdbrl" in ended.reason
@@ -78,7 +78,7 @@ def test_global_linkage_alone_can_stop_a_release():
 
 def test_bad_settings_and_releases_that_do_not_map():
     with pytest.raises(ParameterError, match="share from 0 to 1"):
-        Limits(local=5)
+        LinkageLimits(local=5)
     with pytest.raises(ParameterError, match="a step and an attempt"):
         carry_out_protocol(TABLE, [], Run(seed=1))
 
@@ -103,12 +103,12 @@ def test_a_published_bound_is_above_and_near(distance):
 
 
 def test_one_method_is_strengthened_rung_by_rung():
-    steps = strengthened(Step(CorrelatedNoise(ratio=0.01)), TABLE, Run(seed=1), rungs=5)
+    steps = strengthen_in_rungs(Step(CorrelatedNoise(ratio=0.01)), TABLE, Run(seed=1), rungs=5)
     ratios = [step.method.ratio for step in steps]
     assert ratios[0] == 0.01
     assert ratios == sorted(ratios)
     assert ratios[-1] == CorrelatedNoise.drive().tune[1]
-    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=Limits(0.1, 0.1), attempts=1)
+    ended = carry_out_protocol(TABLE, steps, Run(seed=1), limits=LinkageLimits(0.1, 0.1), attempts=1)
     assert ended.accepted
     assert 1 < len(ended.attempts) <= len(steps)
 
@@ -123,7 +123,9 @@ def test_a_drive_that_runs_the_other_way_is_strengthened_downwards():
         def protect(self, table, run):
             return CorrelatedNoise(ratio=1 / self.ratio).apply(table, run)
 
-    values = [step.method.ratio for step in strengthened(Step(Opposite()), TABLE, Run(seed=1), rungs=5)]
+    values = [
+        step.method.ratio for step in strengthen_in_rungs(Step(Opposite()), TABLE, Run(seed=1), rungs=5)
+    ]
     assert values[0] == 50
     assert values == sorted(values, reverse=True)
     assert values[-1] == 0.01
@@ -138,11 +140,11 @@ def test_a_method_without_a_drive_stands_alone():
             return None
 
     step = Step(Still())
-    assert strengthened(step, TABLE, Run(seed=1)) == (step,)
+    assert strengthen_in_rungs(step, TABLE, Run(seed=1)) == (step,)
 
 
 def test_the_protocol_says_itself_for_machines():
-    ended = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=Limits(0.0, 0.0))
+    ended = carry_out_protocol(TABLE, [Step(Mdav(k=2))], Run(seed=1), limits=LinkageLimits(0.0, 0.0))
     said = json.loads(json.dumps(ended.to_dict(), allow_nan=False))
     assert said["accepted"] is False
     assert said["bound"] is None
@@ -151,13 +153,15 @@ def test_the_protocol_says_itself_for_machines():
 
 
 def test_the_limits_are_requirements_that_judge_as_the_protocol_does():
-    said = [str(each) for each in Limits(0.2, 0.1).requirements]
+    said = [str(each) for each in LinkageLimits(0.2, 0.1).requirements]
     assert [each.split("(")[0] for each in said] == ["dbrl", "gdbrl"]
     assert [each.rpartition(" ")[2] for each in said] == ["0.2", "0.1"]
-    taken = carry_out_protocol(TABLE, [Step(Mdav(k=20))], Run(seed=1), limits=Limits(0.2, 0.2))
+    taken = carry_out_protocol(TABLE, [Step(Mdav(k=20))], Run(seed=1), limits=LinkageLimits(0.2, 0.2))
     assert taken.accepted
     last = taken.attempts[-1]
     assert all(
         each.met_by(score)
-        for each, score in zip(Limits(0.2, 0.2).requirements, (last.local, last.everywhere), strict=True)
+        for each, score in zip(
+            LinkageLimits(0.2, 0.2).requirements, (last.local, last.everywhere), strict=True
+        )
     )

@@ -20,7 +20,7 @@ from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.releasing.carry_out import carry_out
-from sfumato.study.evaluate import Case, evaluate, repeated, usable
+from sfumato.study.evaluate import EvaluationCase, evaluate, evaluate_replicates, usable
 from sfumato.tuning import dropping
 
 
@@ -48,7 +48,7 @@ def table(n=40, *, persons=False):
 
 def scored(what=None, *, seed=1, control=0.25, replicate=None, of=None, **more):
     recipe = Recipe.from_list([]) if what is None else what
-    case = Case(of or table(), control=control, **more)
+    case = EvaluationCase(of or table(), control=control, **more)
     return evaluate(recipe, case, [Parted()], Run(seed=seed), replicate=replicate).scores["toy-parted"]
 
 
@@ -82,10 +82,12 @@ def test_who_sits_out_is_told_by_seed_and_table_alone():
     assert scored().value == scored(replicate=3).value
     assert scored().value != scored(seed=2).value
     one, other = (
-        repeated(Recipe.from_list([]), Case(table(), control=0.25), [Parted()], Run(seed=1), [0]),
+        evaluate_replicates(
+            Recipe.from_list([]), EvaluationCase(table(), control=0.25), [Parted()], Run(seed=1), [0]
+        ),
         None,
     )
-    other = evaluate(Recipe(), Case(table(), control=0.25), [Parted()], Run(seed=1).at("elsewhere"))
+    other = evaluate(Recipe(), EvaluationCase(table(), control=0.25), [Parted()], Run(seed=1).at("elsewhere"))
     assert next(iter(one)).scores["toy-parted"].value == other.scores["toy-parted"].value
 
 
@@ -100,10 +102,10 @@ def test_a_file_of_others_is_taken_before_a_rehearsal_and_without_both_there_is_
 
 
 def test_a_release_is_rehearsed_only_by_what_made_it():
-    case = Case(table(), control=0.25)
+    case = EvaluationCase(table(), control=0.25)
     alone = evaluate(Release.unchanged(table()), case, [Parted()], Run(seed=1)).scores["toy-parted"]
     assert alone.status is Status.REFUSED
-    made = Case(table(), control=0.25, make=Recipe().apply)
+    made = EvaluationCase(table(), control=0.25, make=Recipe().apply)
     again = evaluate(Release.unchanged(table()), made, [Parted()], Run(seed=1)).scores["toy-parted"]
     assert again.value == scored().value
 
@@ -112,7 +114,7 @@ def test_a_rehearsal_that_cannot_be_followed_is_a_reason_and_no_number():
     def never(part, run):
         raise UnreachableError("nothing will do")
 
-    case = Case(table(), control=0.25, make=never)
+    case = EvaluationCase(table(), control=0.25, make=never)
     score = evaluate(Release.unchanged(table()), case, [Parted()], Run(seed=1)).scores["toy-parted"]
     assert score.status is Status.NOT_ESTIMABLE
     assert "nothing will do" in score.reason
@@ -129,7 +131,7 @@ def test_all_of_one_person_leaves_nobody_to_protect():
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, float("nan")])
 def test_a_share_is_a_share(share):
     with pytest.raises(ParameterError, match="share"):
-        Case(table(), control=share)
+        EvaluationCase(table(), control=share)
 
 
 PLAN = """

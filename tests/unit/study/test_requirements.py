@@ -23,10 +23,10 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
 from sfumato.methods.microaggregation import Mdav
-from sfumato.recipes.demand import Demand, labelled
+from sfumato.recipes.demand import Demand, label_demands
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import Case
-from sfumato.study.requirements import _Search, _stronger, milder_first, weakest
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.study.requirements import _stronger, _WeakestSettingSearch, settings_from_mildest, weakest
 from shifts import Lost, Moved, Shift
 
 TABLE = Table(pl.DataFrame({"x": np.arange(20.0)}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
@@ -95,7 +95,7 @@ def at_least(level, **settings_):
 
 
 def search(method, *requirements, seed=1, **more):
-    return weakest(Step(method), Case(TABLE), requirements, Run(seed=seed), **more)
+    return weakest(Step(method), EvaluationCase(TABLE), requirements, Run(seed=seed), **more)
 
 
 # ---------------------------------------------------------------------------------------- what is found
@@ -127,8 +127,10 @@ def test_the_mildest_end_is_taken_where_it_does():
 def test_a_drive_may_run_the_other_way():
     found = search(Downwards(), at_least(37))
     assert 62.8 <= found.value <= 63
-    assert milder_first(Step(Downwards()), Case(TABLE), [at_least(37)], Run(seed=1), count=3) == [100, 50, 0]
-    assert milder_first(Step(Fixed()), Case(TABLE), [at_least(37)], Run(seed=1)) == []
+    assert settings_from_mildest(
+        Step(Downwards()), EvaluationCase(TABLE), [at_least(37)], Run(seed=1), count=3
+    ) == [100, 50, 0]
+    assert settings_from_mildest(Step(Fixed()), EvaluationCase(TABLE), [at_least(37)], Run(seed=1)) == []
 
 
 def test_all_requirements_must_be_met():
@@ -292,7 +294,12 @@ def test_a_search_can_be_stopped():
         return len(calls) > 6
 
     with pytest.raises(Cancelled):
-        weakest(Step(Shift()), Case(TABLE), [at_least(37)], Run(seed=1, progress=Progress(stopped=stopped)))
+        weakest(
+            Step(Shift()),
+            EvaluationCase(TABLE),
+            [at_least(37)],
+            Run(seed=1, progress=Progress(stopped=stopped)),
+        )
 
 
 # ------------------------------------------------------------------------------------------------ demands
@@ -312,7 +319,7 @@ def test_demands_are_judged_each_against_its_own_intruder():
         "a: toy-known": 40,
         "b: toy-known": 10,
     }
-    assert [label for label, _ in labelled(asked[:1])] == ["toy-known"]
+    assert [label for label, _ in label_demands(asked[:1])] == ["toy-known"]
     missed = search(Whole(), *(Demand(Requirement(Known(), ">=", 90), each.scenario) for each in asked))
     assert missed.reason == "b: toy-known >= 90: at most 70, at by = 100"
 
@@ -323,7 +330,7 @@ def test_two_intruders_of_one_name_are_not_judged_by_the_score_of_one():
     table = Table(frame, Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in frame.columns)))
     asked = [Demand(Requirement.parse("k >= 2"), Scenario(columns=(name,))) for name in ("x", "y")]
     for search_them in (
-        lambda: weakest(Step(Shift()), Case(table), asked, Run(seed=1)),
+        lambda: weakest(Step(Shift()), EvaluationCase(table), asked, Run(seed=1)),
         lambda: sfumato.compare(table, [Shift()], require=asked, seed=1),
         lambda: sfumato.tune(table, asked, methods=["mdav"], seed=1),
     ):
@@ -373,7 +380,9 @@ def test_records_alike_are_tried_up_to_half_of_the_records():
         pl.DataFrame({"x": rng.normal(0, 1, 3000)}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),))
     )
     step = Step(Mdav(k=10), ("x",))
-    search = _Search(step, Case(table), [Requirement.parse("k >= 2")], Run(seed=1), repeats=1)
+    search = _WeakestSettingSearch(
+        step, EvaluationCase(table), [Requirement.parse("k >= 2")], Run(seed=1), repeats=1
+    )
     tried = _stronger(search, 10, 2)
     assert tried[:4] == [14, 20, 28, 40]
     assert tried[-1] == 1500

@@ -20,7 +20,7 @@ from sfumato.recipes.demand import Demand
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.ranks import PermutationDistance, RankLinkage, _RankMeasure
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 SAMPLED = [DistanceLinkage(), RankLinkage(), PermutationDistance()]
 
@@ -57,7 +57,7 @@ def moved(table):
 @pytest.mark.parametrize("measure", SAMPLED, ids=str)
 def test_whoever_is_drawn_is_looked_for_among_all(measure, persons):
     table = mixed(persons=persons)
-    case, release = Case(table), moved(table)
+    case, release = EvaluationCase(table), moved(table)
     exact = evaluate(release, case, [measure], Run(seed=1)).scores[measure.name]
     few = evaluate(release, case, [measure], Run(seed=1), allow_sampling=True).scores[measure.name]
     seen = ~np.isnan(few.by_record)
@@ -77,7 +77,7 @@ def test_whoever_is_drawn_is_looked_for_among_all(measure, persons):
 
 def test_draws_of_several_seeds_are_right_in_the_mean():
     table = mixed()
-    case, release = Case(table), moved(table)
+    case, release = EvaluationCase(table), moved(table)
     exact = evaluate(release, case, SAMPLED[:1], Run(seed=1)).scores["dbrl"].value
     found = [
         evaluate(release, case, SAMPLED[:1], Run(seed=i), allow_sampling=True).scores["dbrl"].value
@@ -106,7 +106,7 @@ def test_only_the_usual_ones_are_sampled_and_nobody_who_asks():
     assert named.status is Status.OK
     assert sfumato.assess(table, release, exact=True, seed=1)["dbrl"] == named
     demand = Demand(Requirement.parse("dbrl <= 0.5"))
-    judged = evaluate(release, Case(table), [demand], Run(seed=1), allow_sampling=True).scores
+    judged = evaluate(release, EvaluationCase(table), [demand], Run(seed=1), allow_sampling=True).scores
     assert [score.status for score in judged.values()] == [Status.OK]
 
 
@@ -116,7 +116,7 @@ def test_small_tables_are_exact_and_few_persons_are_all_looked_for():
     assert usual["dbrl"] == sfumato.assess(small_one, moved(small_one), ["dbrl"], seed=1)["dbrl"]
     half = Scenario(records=0.1)
     table = mixed()
-    asked = moved(table), Case(table, half), SAMPLED[:1], Run(seed=1)
+    asked = moved(table), EvaluationCase(table, half), SAMPLED[:1], Run(seed=1)
     few = evaluate(*asked, allow_sampling=True).scores["dbrl"]
     held = evaluate(*asked).scores["dbrl"]
     assert few.value == held.value

@@ -9,7 +9,7 @@ from sfumato.core.run import Progress, Run
 from sfumato.data.schema import Kind, Role
 from sfumato.errors import Cancelled, ParameterError
 from sfumato.report.pictures import specs_of
-from sfumato.report.simulated import simulation_pictures
+from sfumato.report.simulation import simulation_pictures
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.copula import CopulaRisk
 from sfumato.risk.individual import IndividualRisk
@@ -33,13 +33,13 @@ def people():
 def test_what_is_known():
     """Five classes of the sample, of 1, 1, 1, 2 and 3 people, of 1, 2, 4, 2 and 9 in the population."""
     alike, in_all = np.array([1.0, 1, 1, 2, 3]), np.array([1.0, 2, 4, 2, 9])
-    assert PopulationUniqueness().known(alike, in_all) == 1 / 8
-    assert LogLinearRisk().known(alike, in_all) == 1 / 8
-    assert LogLinearRisk(chance="match").known(alike, in_all) == pytest.approx((1 + 1 / 2 + 1 / 4) / 8)
-    assert CopulaRisk().known(alike, in_all) == 1 / 8
-    assert CopulaRisk(chance="match").known(alike, in_all) == pytest.approx((1.75 + 1 + 1 / 3) / 8)
-    assert IndividualRisk().known(alike, in_all) == pytest.approx((1.75 + 1 + 1 / 3) / 8)
-    assert DisSuda().known(alike, in_all) == 3 / 7
+    assert PopulationUniqueness().true_value(alike, in_all) == 1 / 8
+    assert LogLinearRisk().true_value(alike, in_all) == 1 / 8
+    assert LogLinearRisk(chance="match").true_value(alike, in_all) == pytest.approx((1 + 1 / 2 + 1 / 4) / 8)
+    assert CopulaRisk().true_value(alike, in_all) == 1 / 8
+    assert CopulaRisk(chance="match").true_value(alike, in_all) == pytest.approx((1.75 + 1 + 1 / 3) / 8)
+    assert IndividualRisk().true_value(alike, in_all) == pytest.approx((1.75 + 1 + 1 / 3) / 8)
+    assert DisSuda().true_value(alike, in_all) == 3 / 7
 
 
 def test_truth_of_every_sample(people):

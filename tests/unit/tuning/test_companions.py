@@ -16,16 +16,16 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.postprocess import as_written
-from sfumato.tuning.candidate import Judge
+from sfumato.releasing.postprocess import postprocessor
+from sfumato.tuning.candidate import RecipeJudge
 from sfumato.tuning.companions import Companions
-from sfumato.tuning.search_space import Axis, Group, Option, SearchSpace
-from sfumato.tuning.watch import Shares
-from sfumato.tuning.ways import Fallbacks
+from sfumato.tuning.fallbacks import Fallbacks
+from sfumato.tuning.search_space import Group, Option, ParameterAxis, SearchSpace
+from sfumato.tuning.time_budget import Shares
 
 RNG = np.random.default_rng(3)
 NAME = Kind.NOMINAL
-CENTRE = Axis("centre", meanings={"mean": "mean", "median": "median"})
+CENTRE = ParameterAxis("centre", meanings={"mean": "mean", "median": "median"})
 
 
 def demands(*texts):
@@ -62,8 +62,8 @@ def test_the_step_that_enforces_takes_them_along():
     table = panel()
     asked = tuple(each.requirement for each in demands("k >= 3", "regrouped <= 0.05"))
     plan = Plan(schema=table.schema, requirements=asked, output=Output(drop=("who",)))
-    judge = Judge(plan.demands, (parse_measure("cells-changed"),))
-    made = Fallbacks(plan, table, Run(seed=1), as_written, judge, Shares(5, time.monotonic())).plans()
+    judge = RecipeJudge(plan.demands, (parse_measure("cells-changed"),))
+    made = Fallbacks(plan, table, Run(seed=1), postprocessor, judge, Shares(5, time.monotonic())).plans()
     first, second = made[0].recipe.steps
     assert set(first.columns) == {"year", "region", "code"}
     assert (second.method.name, second.columns) == ("individual-ranking", ("pay",))
@@ -71,10 +71,12 @@ def test_the_step_that_enforces_takes_them_along():
 
 def test_a_step_is_divided_where_fewer_columns_allow_other_choices():
     """One method, with a choice for numbers that it does not offer where words stand among them."""
-    narrow = Group("numbers", ("x",), (Option(IndividualRanking, (Axis("k", 2, 9, whole=True), CENTRE)),))
-    wide = Group("all", ("x", "y"), (Option(IndividualRanking, (Axis("k", 2, 9, whole=True),)),))
+    narrow = Group(
+        "numbers", ("x",), (Option(IndividualRanking, (ParameterAxis("k", 2, 9, whole=True), CENTRE)),)
+    )
+    wide = Group("all", ("x", "y"), (Option(IndividualRanking, (ParameterAxis("k", 2, 9, whole=True),)),))
     space = SearchSpace((narrow, wide))
-    divided = space.divided(space.point({"all": ("individual-ranking", {"k": 5})}), RNG)
+    divided = space.split_step(space.point({"all": ("individual-ranking", {"k": 5})}), RNG)
     ((group, _, choices),) = space.parts(divided)
     assert (group.name, choices["k"]) == ("numbers", 5)
     assert choices["centre"] in CENTRE.meanings

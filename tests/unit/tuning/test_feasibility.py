@@ -20,10 +20,10 @@ from sfumato.errors import SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import Case, evaluate
+from sfumato.study.evaluate import EvaluationCase, evaluate
 from sfumato.tuning.derive_space import Scope, derive
-from sfumato.tuning.feasibility import feasible_first, obstacles_to, told
-from sfumato.tuning.ways import WHAT_HELPS
+from sfumato.tuning.fallbacks import WHAT_HELPS
+from sfumato.tuning.feasibility import feasible_first, obstacles_text, obstacles_to
 
 RUN = Run(seed=1)
 METHODS = (
@@ -197,7 +197,7 @@ def test_what_is_called_impossible_no_partition_reaches(values, measure):
         found = [
             each for each in obstacles_to(demands(text), survey(n, s=values), RUN) if each.best is not None
         ]
-        vacuous = not Requirement.parse(text).can_be_missed
+        vacuous = not Requirement.parse(text).can_fail
         possible = best <= level if measure == "t" else best >= level - 1e-9
         assert bool(found) == (not possible and not vacuous)
         assert all(each.best == pytest.approx(best) for each in found)
@@ -220,7 +220,7 @@ def test_what_is_called_impossible_is_missed_by_every_recipe(seed):
     recipes = [Recipe((step,)) for step in rng.choice(np.array(space.singles(), dtype=object), 5)]
     for recipe in recipes:
         try:
-            scores = evaluate(recipe, Case(table), asked, Run(seed=seed).silent()).scores
+            scores = evaluate(recipe, EvaluationCase(table), asked, Run(seed=seed).silent()).scores
         except SfumatoError:
             continue
         assert not any(asked[0].requirement.met_by(score) for score in scores.values())
@@ -231,7 +231,7 @@ def test_what_is_called_impossible_is_missed_by_every_recipe(seed):
 
 def test_the_column_that_empties_the_file_is_named():
     table = patients(n=800, seed=1)
-    asked = Profile.named("public").requirements(table.schema)
+    asked = Profile.load("public").requirements(table.schema)
     (found,) = obstacles_to(asked, table, RUN)
     assert found.columns == ("diag_p",)
     assert found.requirement == "t-closeness(distance=kind) <= 0.2"
@@ -242,14 +242,14 @@ def test_the_column_that_empties_the_file_is_named():
     assert leaving.classes >= 20 * found.classes
     assert any("of its hierarchy" in each.what for each in others)
     assert all(found.classes < each.classes <= leaving.classes for each in others)
-    assert len(told([found]).splitlines()) <= 6
+    assert len(obstacles_text([found]).splitlines()) <= 6
     assert obstacles_to(asked, table, RUN, left_out=["diag_p"]) == ()
 
 
 def test_nothing_is_said_of_a_feasible_file():
     table = survey(300, union=mixed(["yes", "no"], 300), pay=mixed([1.0, 2.0, 3.0, 4.0, 5.0], 300))
     assert obstacles_to(demands("k >= 3", "l >= 2"), table, RUN) == ()
-    assert told(()) == ""
+    assert obstacles_text(()) == ""
 
 
 def test_columns_that_stand_in_the_way_only_together():

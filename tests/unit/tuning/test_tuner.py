@@ -20,13 +20,13 @@ from sfumato.errors import DataError, MissingDependencyError, ParameterError, Un
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import Case
-from sfumato.study.spread import Spread
+from sfumato.study.evaluate import EvaluationCase
+from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.tuning import looks_at_sensitive, tune
-from sfumato.tuning.candidate import Confirmed, Judge, Result
+from sfumato.tuning.candidate import ConfirmedCandidate, RecipeJudge, RecipeResult
 from sfumato.tuning.derive_space import Scope
-from sfumato.tuning.tuned import _surest, describe
-from sfumato.tuning.workbench import Budget
+from sfumato.tuning.trial_runner import SearchBudget
+from sfumato.tuning.tuning_result import _surest, describe
 from shifts import NUMBERS, Shift
 
 
@@ -122,12 +122,12 @@ def needs(measure=None, level=10.0, sign=">="):
 def search(demands, *, methods=(Shift,), trials=60, seed=1, groups=None, utilities=None, **budget):
     scope = Scope(groups=GROUPS if groups is None else groups, methods=tuple(methods))
     return tune(
-        Case(table()),
+        EvaluationCase(table()),
         demands,
         utilities or [Lost()],
         Run(seed=seed),
         scope=scope,
-        budget=Budget(trials=trials, **budget),
+        budget=SearchBudget(trials=trials, **budget),
     )
 
 
@@ -234,7 +234,7 @@ def test_without_a_seed_of_ones_own_the_same_search_is_made_each_time():
 def test_what_is_left_to_chance_wins_only_by_more_than_chance():
     def confirmed(stochastic, values):
         recipe = Recipe((Step(NoisyShift() if stochastic else Shift(), ("x",)),))
-        return Confirmed(recipe, (Spread.of(values),), (), Result())
+        return ConfirmedCandidate(recipe, (ReplicateMean.of(values),), (), RecipeResult())
 
     sure = confirmed(False, [1.0])
     lucky, better = confirmed(True, [0.5, 1.4, 0.8, 1.2]), confirmed(True, [0.5, 0.51, 0.5])
@@ -266,7 +266,7 @@ def test_methods_beyond_the_budget_are_named():
 
 def test_the_frontier_is_what_nobody_beats():
     tuned = search(UNEQUAL, trials=24)
-    judged = [each for each in tuned.found.candidates if each.judged]
+    judged = [each for each in tuned.found.candidates if each.is_judged]
     for each in tuned.frontier:
         assert not any(
             other.losses[0] <= each.losses[0]
@@ -287,14 +287,14 @@ def test_the_frontier_is_what_nobody_beats():
 )
 def test_a_budget_is_checked(said, match):
     with pytest.raises(ParameterError, match=match):
-        Budget(**said)
+        SearchBudget(**said)
 
 
 def test_a_search_needs_something_to_meet_and_to_lose():
     with pytest.raises(ParameterError, match="got: 0 and 1"):
-        tune(Case(table()), [], [Lost()], Run(seed=1))
+        tune(EvaluationCase(table()), [], [Lost()], Run(seed=1))
     with pytest.raises(ParameterError, match="got: 1 and 0"):
-        tune(Case(table()), [needs()], [], Run(seed=1))
+        tune(EvaluationCase(table()), [needs()], [], Run(seed=1))
 
 
 # ------------------------------------------------------------------------------------------------- plans
@@ -330,14 +330,14 @@ def test_requirements_of_several_intruders_stay_with_them():
     few, many = Scenario("neighbour", ("sex",)), Scenario("hospital", ("sex", "race"))
     demands = [Demand(k, few), Demand(k, many), Demand(Requirement.parse("k >= 3"), many)]
     tuned = tune(
-        Case(patients()), demands, [parse_measure("cells-changed")], Run(seed=1),
-        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
+        EvaluationCase(patients()), demands, [parse_measure("cells-changed")], Run(seed=1),
+        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=SearchBudget(trials=2),
     )  # fmt: skip
     assert tuned.plan.scenarios == (few, many)
     assert tuned.plan.demands == tuple(demands)
     same = tune(
-        Case(patients()), demands[:2], [parse_measure("cells-changed")], Run(seed=1),
-        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=Budget(trials=2),
+        EvaluationCase(patients()), demands[:2], [parse_measure("cells-changed")], Run(seed=1),
+        scope=Scope(columns=("sex", "race"), methods=("mdav",)), budget=SearchBudget(trials=2),
     )  # fmt: skip
     assert same.plan.requirements == (k,)
     assert not same.plan.required_in
@@ -348,7 +348,7 @@ def test_requirements_of_several_intruders_stay_with_them():
 )
 def test_whether_a_requirement_looks_at_sensitive_columns(text, looks):
     demands = [Demand(Requirement.parse(text), Scenario())]
-    assert looks_at_sensitive(Case(patients(60)), demands, Run(seed=1)) is looks
+    assert looks_at_sensitive(EvaluationCase(patients(60)), demands, Run(seed=1)) is looks
 
 
 def test_a_recipe_in_a_line():
@@ -409,9 +409,9 @@ class Endless(Shift):
 def timed(methods, *, minutes, records=20, clock=CLOCK, level=10.0, **more):
     CLOCK.now = 0.0
     scope = Scope(groups={"both": ["x", "y"]}, methods=tuple(methods))
-    budget = Budget(trials=60, minutes=minutes)
+    budget = SearchBudget(trials=60, minutes=minutes)
     return tune(
-        Case(table(records)), [needs(level=level)], [Lost()], Run(seed=1), scope=scope, budget=budget,
+        EvaluationCase(table(records)), [needs(level=level)], [Lost()], Run(seed=1), scope=scope, budget=budget,
         clock=clock, **more,
     )  # fmt: skip
 
@@ -552,7 +552,7 @@ def test_a_sample_keeps_households_together():
 
     frame = pl.DataFrame({"x": np.arange(1200.0), "home": np.arange(1200) // 3})
     columns = (Column("x", Kind.CONTINUOUS, Role.KEY), Column("home", Kind.NOMINAL, Role.HOUSEHOLD))
-    made = Pruning(Case(Table(frame, Schema(columns))), Judge((), ()), Run(seed=1))
+    made = Pruning(EvaluationCase(Table(frame, Schema(columns))), RecipeJudge((), ()), Run(seed=1))
     assert 500 <= made.records <= 502
     assert set(made.case.table.frame["home"].value_counts()["count"]) == {3}
 
@@ -563,8 +563,8 @@ def test_a_household_number_that_nothing_could_bear_is_left_out_and_said():
     schema = Schema((*table().schema.columns, Column("home", Kind.NOMINAL, Role.HOUSEHOLD)))
     demand = Demand(Requirement.parse("dbrl <= 0.3"), Scenario())
     tuned = tune(
-        Case(Table(frame, schema)), [demand], [Lost()], Run(seed=1), scope=Scope(methods=("mdav",)),
-        budget=Budget(trials=3),
+        EvaluationCase(Table(frame, schema)), [demand], [Lost()], Run(seed=1), scope=Scope(methods=("mdav",)),
+        budget=SearchBudget(trials=3),
     )  # fmt: skip
     assert tuned.plan.output.drop == ("home",)
     assert "home" in tuned.plan.schema
@@ -603,5 +603,7 @@ def test_without_time_for_it_the_quick_loss_is_told_and_said_to_be_that():
 def timed_by(measure, *, minutes):
     CLOCK.now = 0.0
     scope = Scope(groups={"both": ["x", "y"]}, methods=(Shift,))
-    budget = Budget(trials=20, minutes=minutes)
-    return tune(Case(table()), [needs()], [measure], Run(seed=1), scope=scope, budget=budget, clock=CLOCK)
+    budget = SearchBudget(trials=20, minutes=minutes)
+    return tune(
+        EvaluationCase(table()), [needs()], [measure], Run(seed=1), scope=scope, budget=budget, clock=CLOCK
+    )

@@ -20,7 +20,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, ReadError, WriteError
-from sfumato.tuning.candidate import Reading
+from sfumato.tuning.candidate import RunScores
 from sfumato.tuning.ledger import Ledger, fingerprint, keep_seed, kept_seed, private_half
 
 KEYS = ("income", "tax")
@@ -67,8 +67,8 @@ def test_a_ledger_changes_nothing_and_a_second_time_computes_nothing(whole, tmp_
     def forbidden(*_, **__):
         raise AssertionError("nothing may be computed again")
 
-    monkeypatch.setattr("sfumato.tuning.candidate.Judge.evaluate", forbidden)
-    monkeypatch.setattr("sfumato.tuning.workbench.weakest", forbidden)
+    monkeypatch.setattr("sfumato.tuning.candidate.RecipeJudge.evaluate", forbidden)
+    monkeypatch.setattr("sfumato.tuning.trial_runner.weakest", forbidden)
     again = search(ledger)
     assert again.to_dict() == whole
     assert again.found.replayed == len(before)
@@ -300,8 +300,8 @@ def test_what_a_requirement_relies_on_is_kept():
     estimate = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), confidence=95.0, reason="a model")
     proved = Score(0.1, Status.APPROXIMATE, (0.05, 0.2), interval_is_proved=True, bound=0.15)
     likely = Score(0.1, Status.APPROXIMATE, (0.05, 0.2))
-    said = Reading((estimate, proved), (likely, Score(0.5))).to_list()
-    kept = Reading.from_list(json.loads(json.dumps(said)))
+    said = RunScores((estimate, proved), (likely, Score(0.5))).to_list()
+    kept = RunScores.from_list(json.loads(json.dumps(said)))
     assert kept.demands == (estimate, proved)
     assert kept.utilities == (Score(0.1, Status.APPROXIMATE), Score(0.5))
-    assert Reading.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_is_proved
+    assert RunScores.from_list([[[0.1, "approximate", "", [0.05, 0.2]]], []]).demands[0].interval_is_proved

@@ -14,12 +14,12 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 from sfumato.tuning import derive_space
-from sfumato.tuning.candidate import Candidate, Judge, Reading, Result
-from sfumato.tuning.derive_space import Scope, derive, untreated
+from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores
+from sfumato.tuning.derive_space import Scope, derive, unprotected_keys_note
 from sfumato.tuning.pruning import Pruning
-from sfumato.tuning.search_space import Axis
+from sfumato.tuning.search_space import ParameterAxis
 
 
 def table(records=30):
@@ -138,8 +138,11 @@ def test_named_columns_and_groups_are_what_is_protected():
         "money": ("charge", "income"),
         "all": ("income", "age", "grade", "town"),
     }
-    assert untreated(named, table().schema) == ""
-    assert untreated(space(Toy), table().schema) == "no step of this search protects the keys `grade`, `town`"
+    assert unprotected_keys_note(named, table().schema) == ""
+    assert (
+        unprotected_keys_note(space(Toy), table().schema)
+        == "no step of this search protects the keys `grade`, `town`"
+    )
     with pytest.raises(ParameterError, match="only one of `columns` and `groups`"):
         space(Toy, columns=("age",), groups={"a": ["age"]})
     with pytest.raises(PlanError, match="the group `a` must name at least one column"):
@@ -149,9 +152,9 @@ def test_named_columns_and_groups_are_what_is_protected():
 def test_axes_are_the_declared_ranges_and_words():
     (group,) = space(Toy, columns=("income", "age")).groups
     axes = {axis.name: axis for axis in group.options[0].axes}
-    assert axes["amount"] == Axis("amount", 0.5, 8.0, log=True, drive=True)
-    assert axes["size"] == Axis("size", 2, 20, whole=True)
-    assert axes["weight"] == Axis("weight", 1.0, 5.0)
+    assert axes["amount"] == ParameterAxis("amount", 0.5, 8.0, log=True, drive=True)
+    assert axes["size"] == ParameterAxis("size", 2, 20, whole=True)
+    assert axes["weight"] == ParameterAxis("weight", 1.0, 5.0)
     assert set(axes) == {"amount", "size", "weight"}
     wide = next(g for g in space(AnyKind).groups if g.name == "keys")
     assert (wide.options[0].axes[0].low, wide.options[0].axes[0].high) == (1.0, 4.0)
@@ -232,13 +235,13 @@ def test_a_step_is_a_point_and_back():
 def test_a_step_is_divided_into_narrower_ones():
     found = space(AnyKind, Toy, Categories, sensitive=False)
     start = found.point_of(Step(AnyKind(amount=2.0), ("income", "age", "grade", "town")))
-    recipe = found.recipe(found.divided(start, np.random.default_rng(0)))
+    recipe = found.recipe(found.split_step(start, np.random.default_rng(0)))
     assert [(step.method, step.columns) for step in recipe.steps] == [
         (AnyKind(amount=2.0), ("grade", "town")),
         (AnyKind(amount=2.0), ("income", "age")),
     ]
     single = found.point_of(Step(Toy(), ("income", "age")))
-    assert found.divided(single, np.random.default_rng(0)) == single
+    assert found.split_step(single, np.random.default_rng(0)) == single
 
 
 def test_points_along_a_drive():
@@ -250,18 +253,18 @@ def test_points_along_a_drive():
 
 
 def test_a_whole_number_moves_by_at_least_one():
-    axis = Axis("k", 2, 500, log=True, whole=True)
-    assert axis.moved(3, 0.001) == 4
-    assert axis.moved(3, -0.001) == 2
-    assert axis.moved(2, -0.001) == 2
-    assert axis.moved(3, 0.0) == 3
+    axis = ParameterAxis("k", 2, 500, log=True, whole=True)
+    assert axis.shift_choice(3, 0.001) == 4
+    assert axis.shift_choice(3, -0.001) == 2
+    assert axis.shift_choice(2, -0.001) == 2
+    assert axis.shift_choice(3, 0.0) == 3
 
 
 # ----------------------------------------------------------------------------------------------- pruning
 
 
 def result(loss):
-    return Result((Reading((), (Score(loss),)),))
+    return RecipeResult((RunScores((), (Score(loss),)),))
 
 
 def judged(number, loss, *, feasible=True):
@@ -270,7 +273,9 @@ def judged(number, loss, *, feasible=True):
 
 
 def pruning(records=2000):
-    return Pruning(Case(table(records)), Judge((), (parse_measure("column-emd"),)), Run(seed=1))
+    return Pruning(
+        EvaluationCase(table(records)), RecipeJudge((), (parse_measure("column-emd"),)), Run(seed=1)
+    )
 
 
 def test_small_tables_have_no_subsample():
@@ -289,7 +294,7 @@ def test_only_what_would_lose_too_much_at_best_is_pruned():
     found.best = [judged(0, 2.0), judged(2, 3.0), judged(1, 4.0)]
     assert found.clearly_worse(result(8.1))
     assert not found.clearly_worse(result(8.0))
-    assert not found.clearly_worse(Result(refused="it cannot"))
+    assert not found.clearly_worse(RecipeResult(refused="it cannot"))
     found.best = found.best[:2]
     assert not found.clearly_worse(result(8.1))  # the two that are better might both fail
 
@@ -297,10 +302,10 @@ def test_only_what_would_lose_too_much_at_best_is_pruned():
 def test_what_has_no_number_teaches_nothing():
     found = pruning()
     found.learn(result(0.0), judged(0, 1.0))
-    found.learn(Result(refused="no"), judged(1, 1.0))
-    nothing = Candidate(Recipe(), "search", Result(), None, (1.0,), pruned=True)
+    found.learn(RecipeResult(refused="no"), judged(1, 1.0))
+    nothing = Candidate(Recipe(), "search", RecipeResult(), None, (1.0,), pruned=True)
     found.learn(result(1.0), nothing)
-    bad = Result((Reading((), (Score(float("nan"), status=Status.REFUSED, reason="r"),)),))
+    bad = RecipeResult((RunScores((), (Score(float("nan"), status=Status.REFUSED, reason="r"),)),))
     found.learn(bad, judged(2, 1.0))
     assert not found.pairs
 

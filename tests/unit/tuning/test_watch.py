@@ -9,7 +9,7 @@ from sfumato.errors import Cancelled
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.watch import CONFIRMING, SAMPLING, Watch, WorkClock, fitting
+from sfumato.tuning.time_budget import CONFIRMING, SAMPLING, TimeBudget, WorkClock, fitting
 
 SWAPPING, QUADRATIC = (Recipe((Step(method, ("x",)),)) for method in (RankSwapping(), Mdav()))
 
@@ -28,39 +28,39 @@ def clock():
 
 
 def test_each_stage_ends_at_its_share_of_the_time(clock):
-    watch = Watch(100.0, clock)
+    watch = TimeBudget(100.0, clock)
     clock.now += 10
     watch.stage = SAMPLING
-    assert watch.left == pytest.approx(15)
+    assert watch.seconds_left == pytest.approx(15)
     watch.stage = CONFIRMING
-    assert watch.left == pytest.approx(75)
+    assert watch.seconds_left == pytest.approx(75)
 
 
 def test_without_a_limit_every_run_may_go_on(clock):
     run = Run(seed=1)
-    assert Watch(math.inf, clock).limited(run) is run
-    limited = Watch(10.0, clock).limited(run)
+    assert TimeBudget(math.inf, clock).limit_run(run) is run
+    limited = TimeBudget(10.0, clock).limit_run(run)
     clock.now += 11
     with pytest.raises(Cancelled):
         limited.check()
 
 
 def test_what_a_run_will_take_is_told_by_the_longest_on_the_most_records(clock):
-    watch = Watch(100.0, clock)
-    assert watch.expected(QUADRATIC, 10_000) == 0
+    watch = TimeBudget(100.0, clock)
+    assert watch.expected_seconds(QUADRATIC, 10_000) == 0
     for records, seconds in ((500, 1.0), (1000, 2.0), (1000, 1.5), (500, 9.0)):
         watch.note(QUADRATIC, records, seconds)
-    assert watch.expected(QUADRATIC, 800) == watch.expected(QUADRATIC, 1000) == 2.0
-    assert watch.expected(QUADRATIC, 10_000) == pytest.approx(20.0)  # between 1 and 100 times
-    assert watch.expected(SWAPPING, 10_000) == 0
+    assert watch.expected_seconds(QUADRATIC, 800) == watch.expected_seconds(QUADRATIC, 1000) == 2.0
+    assert watch.expected_seconds(QUADRATIC, 10_000) == pytest.approx(20.0)  # between 1 and 100 times
+    assert watch.expected_seconds(SWAPPING, 10_000) == 0
     assert watch.may_begin(QUADRATIC, 10_000)
     assert not watch.may_begin(QUADRATIC, 10_000, share=0.1)
 
 
 def test_nothing_at_all_does_not_grow(clock):
-    watch = Watch(100.0, clock)
+    watch = TimeBudget(100.0, clock)
     watch.note(Recipe(), 100, 2.0)
-    assert watch.expected(Recipe(), 10_000) == 2.0
+    assert watch.expected_seconds(Recipe(), 10_000) == 2.0
 
 
 def test_only_work_counts_on_a_busy_machine(monkeypatch):
@@ -77,18 +77,18 @@ def test_only_work_counts_on_a_busy_machine(monkeypatch):
 
 def test_a_sure_share_of_the_time_is_counted_in_work(clock):
     worked = Clock()
-    watch = Watch(100.0, clock, work=worked)
-    assert (watch.time_left, watch.work_left, watch.left) == (100, 60, 60)
+    watch = TimeBudget(100.0, clock, work=worked)
+    assert (watch.time_left, watch.work_left, watch.seconds_left) == (100, 60, 60)
     clock.now += 50  # others worked
-    assert watch.left == 50
-    limited = watch.limited(Run(seed=1), share=0.5)
+    assert watch.seconds_left == 50
+    limited = watch.limit_run(Run(seed=1), share=0.5)
     worked.now += 31
     with pytest.raises(Cancelled):
         limited.check()
 
 
 def test_as_many_as_surely_fit_are_tried(clock):
-    watch = Watch(100.0, clock)
+    watch = TimeBudget(100.0, clock)
     for first in (9.0, 10.0, 12.0):
         clock.now, watch.started = 0.0, 0.0
         hurry = watch.hurry(1.0)
@@ -98,7 +98,7 @@ def test_as_many_as_surely_fit_are_tried(clock):
     assert not hurry()
     clock.now = 101.0
     assert hurry()
-    assert not Watch(math.inf, clock).hurry(1.0)()
+    assert not TimeBudget(math.inf, clock).hurry(1.0)()
 
 
 @pytest.mark.parametrize(("seconds", "each", "n"), [(10, 1, 8), (16, 1, 16), (1, 10, 1), (-5, 1, 1)])

@@ -17,12 +17,12 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.recipes.starter import safe_steps
-from sfumato.releasing.postprocess import as_written
-from sfumato.study.evaluate import Case
+from sfumato.releasing.postprocess import postprocessor
+from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import Judge
-from sfumato.tuning.watch import Shares
-from sfumato.tuning.ways import Fallbacks, ways
+from sfumato.tuning.candidate import RecipeJudge
+from sfumato.tuning.fallbacks import Fallbacks, ways
+from sfumato.tuning.time_budget import Shares
 
 
 def numbers(n=120):
@@ -50,14 +50,14 @@ def mixed(n=90):
 
 def fallbacks(table, *asked, minutes=5.0, utility="cells-changed", since=None):
     plan = Plan(schema=table.schema, requirements=tuple(map(Requirement.parse, asked)))
-    judge = Judge(plan.demands, (parse_measure(utility),))
+    judge = RecipeJudge(plan.demands, (parse_measure(utility),))
     shares = Shares(minutes, time.monotonic() if since is None else since)
-    return plan, Fallbacks(plan, table, Run(seed=1), as_written, judge, shares)
+    return plan, Fallbacks(plan, table, Run(seed=1), postprocessor, judge, shares)
 
 
 def least_k(table, demand):
     """By brute force: the least k from which on groups of MDAV meet a demand."""
-    case, k = Case(table), len(table) // 2
+    case, k = EvaluationCase(table), len(table) // 2
     while k > 1:
         release = Recipe((Step(Mdav(k=k - 1), ("x", "y")),)).apply(table, Run(seed=1))
         score = demand.measure.score(case.evidence(release), Run(seed=1))
@@ -103,9 +103,9 @@ def test_persons_missing_values_and_text(asked):
     plans = made.plans()
     assert plans
     for plan in plans:
-        release = as_written(plan.output)(plan.recipe.apply(table, Run(seed=1)), table, Run(seed=1))
+        release = postprocessor(plan.output)(plan.recipe.apply(table, Run(seed=1)), table, Run(seed=1))
         for demand in plan.demands:
-            evidence = Case(table).evidence(release)
+            evidence = EvaluationCase(table).evidence(release)
             assert demand.requirement.met_by(demand.measure.score(evidence, Run(seed=1)))
 
 
@@ -124,7 +124,7 @@ def test_a_constant_needs_hardly_anything():
 
 def test_what_is_too_weak_is_strengthened_until_it_passes():
     demand = Demand(Requirement.parse("k >= 40"), Scenario())
-    step, seen = Step(Mdav(k=10), ("x", "y")), Case(numbers(200))
+    step, seen = Step(Mdav(k=10), ("x", "y")), EvaluationCase(numbers(200))
     found = weakest(step, seen, [demand], Run(seed=1), repeats=1, near=(10, 2))
     assert found.met
     assert found.step.method.k == 40

@@ -14,7 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.utility.estimates import Estimate, EstimateDifference, IntervalOverlap, overlap
+from sfumato.utility.estimates import EstimateDifference, IntervalEstimate, IntervalOverlap, overlap
 
 OF = ["mean", "variance", "quantile", "correlation"]
 
@@ -48,7 +48,7 @@ def overlap_of(first, second):
 
 
 def estimate(low, high):
-    return Estimate((low + high) / 2, low, high)
+    return IntervalEstimate((low + high) / 2, low, high)
 
 
 def test_overlap_by_hand():

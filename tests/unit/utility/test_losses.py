@@ -66,7 +66,7 @@ def test_squares_of_group_means_are_the_loss_of_microaggregation(k):
     points = (points - points.mean(axis=0)) / points.std(axis=0)
     groups = kernels.groups.mdav(points, k)
     released = kernels.groups.group_means(points, groups)[groups]
-    expected = kernels.groups.centres.share_lost(points, groups)
+    expected = kernels.groups.centres.sse_ratio(points, groups)
     assert score(SseRatio(), numeric(points), numeric(released)).value == pytest.approx(expected, rel=1e-12)
 
 

@@ -15,7 +15,7 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.utility import queries
-from sfumato.utility.queries import Choices, QueryError, Ranges, _asked
+from sfumato.utility.queries import Choices, QueryError, Ranges, _queried_column
 from toys import table_of
 
 
@@ -26,7 +26,7 @@ def score(original, protected, rows=None, **settings):
 
 
 def asked(original, protected, name="x"):
-    return _asked(Evidence(original, Release.of(protected)), name)
+    return _queried_column(Evidence(original, Release.of(protected)), name)
 
 
 def between(low, high):
@@ -52,14 +52,14 @@ def test_ranges_of_whole_numbers_count_by_members():
     )
     column = asked(original, Table(pl.DataFrame([series]), original.schema))
     # Asked for 25 to 34: five of the ten from 20 to 29, 30 itself, ten of the hundred there are, nothing.
-    np.testing.assert_allclose(column.released(between(25, 34))[0], [0.5, 1, 0.1, 0])
+    np.testing.assert_allclose(column.released_chances(between(25, 34))[0], [0.5, 1, 0.1, 0])
 
 
 def test_ranges_of_real_numbers_count_by_length():
     original = table_of({"x": [0.0, 100.0]})
     series = intervals(pl.Series([0.0, 7.0, None]), pl.Series([10.0, 7.0, 10.0]), name="x")
     column = asked(original, Table(pl.DataFrame([series]), original.schema))
-    np.testing.assert_allclose(column.released(between(5, 20))[0], [0.5, 1, 0.5])
+    np.testing.assert_allclose(column.released_chances(between(5, 20))[0], [0.5, 1, 0.5])
 
 
 def test_sets_count_by_members_and_the_wildcard_by_all():
@@ -69,7 +69,7 @@ def test_sets_count_by_members_and_the_wildcard_by_all():
     protected = Table(pl.DataFrame([labels]), original.schema, nodes={"x": nodes})
     column = asked(original, protected)
     wanted = one_of(0, 2, n_codes=4)
-    np.testing.assert_allclose(column.released(wanted)[0], [0.5, 1, 0.5, 0, 0.5])
+    np.testing.assert_allclose(column.released_chances(wanted)[0], [0.5, 1, 0.5, 0, 0.5])
     assert wanted.met_by(column.values)[0].tolist() == [True, False, True, False, False]
 
 
@@ -77,7 +77,7 @@ def test_a_range_of_categories_is_a_set_of_them():
     original = table_of({"x": [1, 2, 3, 4]}, x=Kind.NOMINAL)
     series = intervals(pl.Series([1, 4]), pl.Series([2, 4]), name="x")
     column = asked(original, Table(pl.DataFrame([series]), original.schema))
-    np.testing.assert_allclose(column.released(one_of(0, 3, n_codes=4))[0], [0.5, 1])
+    np.testing.assert_allclose(column.released_chances(one_of(0, 3, n_codes=4))[0], [0.5, 1])
 
 
 @given(
@@ -93,7 +93,7 @@ def test_overlap_is_a_count_of_members(ranges, wanted):
     expected = [
         np.mean([wanted[0] <= member <= wanted[1] for member in range(low, high + 1)]) for low, high in ranges
     ]
-    np.testing.assert_allclose(column.released(between(*wanted))[0], expected)
+    np.testing.assert_allclose(column.released_chances(between(*wanted))[0], expected)
 
 
 # ------------------------------------------------------------------------------------------------ conditions
@@ -155,7 +155,7 @@ def test_a_shift_by_half_a_range_loses_half():
 def naive(original, protected, measure):
     """Count every query record by record, from the same draws."""
     evidence = Evidence(original, Release.of(protected))
-    columns = [_asked(evidence, name) for name in sorted(original.names)]
+    columns = [_queried_column(evidence, name) for name in sorted(original.names)]
     run = Run(seed=1)
     d = min(measure.dimensions, len(columns))
     order = run.rng("columns").random((measure.queries, len(columns))).argsort(axis=1)[:, :d]
@@ -199,7 +199,7 @@ def test_weights_are_repeated_records():
     weights = np.tile([1, 3], 20)
     tables = [Table(pl.DataFrame({"x": each, "w": weights.astype(float)}), schema) for each in (x, y)]
     evidence = Evidence(tables[0], Release.of(tables[1]))
-    plain = _asked(evidence, "x").draw(20, 0.2, np.random.default_rng(1))
+    plain = _queried_column(evidence, "x").draw(20, 0.2, np.random.default_rng(1))
     found = score(*tables, queries=20, selectivity=20.0)
     assert found.status is Status.OK
     # The share of weight that meets a condition is that of records repeated as often.

@@ -63,7 +63,7 @@ class Counts:
     of_values: Ints  # [values] how often each stands in the table: each class of its own members
     examples: Ints  # [values] a record that has the value, −1 for a code that does not occur
 
-    def joined(self, of_part: Ints, n_classes: int) -> Counts:
+    def join_classes(self, of_part: Ints, n_classes: int) -> Counts:
         """The counts of coarser classes, where ``of_part`` says of which each of these is a part."""
         n_values = len(self.of_values)
         if fits(n_classes * n_values, len(self.counts)):
@@ -71,9 +71,9 @@ class Counts:
                 of_part, self.classes, self.values, self.counts, (n_classes, n_values)
             )
             return replace(self, **dict(zip(("classes", "values", "counts", "starts"), found, strict=True)))
-        return self._summed(of_part[self.classes], self.values, n_classes, n_values)
+        return self._sum_entries(of_part[self.classes], self.values, n_classes, n_values)
 
-    def _summed(self, classes: Ints, values: Ints, n_classes: int, n_values: int) -> Counts:
+    def _sum_entries(self, classes: Ints, values: Ints, n_classes: int, n_values: int) -> Counts:
         """The same entries, of other classes or values: equal ones are added up."""
         distinct, sums = sums_of(classes * n_values + values, self.counts, n_classes * n_values)
         classes = distinct // n_values
@@ -85,12 +85,12 @@ class Counts:
             starts=np.searchsorted(classes, np.arange(n_classes + 1)),
         )
 
-    def recoded(self, labels: Ints) -> Counts:
+    def recode_values(self, labels: Ints) -> Counts:
         """How often the label of the values stands in each class; ``labels`` are those of the value codes."""
         of_values = _sums(labels, self.of_values, int(labels.max()) + 1)
         examples = np.full(len(of_values), -1, dtype=np.int64)
         examples[labels] = self.examples
-        found = self._summed(self.classes, labels[self.values], len(self.starts) - 1, len(of_values))
+        found = self._sum_entries(self.classes, labels[self.values], len(self.starts) - 1, len(of_values))
         return replace(found, of_values=of_values, examples=examples)
 
     @cached_property
@@ -104,7 +104,7 @@ class Counts:
         return np.diff(self.starts)
 
     @cached_property
-    def holes(self) -> Ints:
+    def missing_counts(self) -> Ints:
         """How often the value is missing in each class."""
         gone = self.values == 0
         return _sums(self.classes[gone], self.counts[gone], len(self.starts) - 1)
@@ -147,7 +147,7 @@ class Classes:
         codings = [column_codes(table, name, apart=apart and missing == "category") for name in names]
         packed = pack(codings, n)
         if missing == "worst" and codings:
-            packed = _alone(packed, codings)
+            packed = _separate_missing(packed, codings)
         of_record, members = number(packed)
         examples = _firsts(of_record, len(members))
         codes = np.empty((len(members), len(names)), dtype=np.int64)
@@ -192,7 +192,7 @@ class Classes:
             self, numbers=of_record, members=members, examples=examples, codes=codes, joined=persons
         )
 
-    def divided(self, records: Classes) -> tuple[Classes, Ints]:
+    def divide_by(self, records: Classes) -> tuple[Classes, Ints]:
         """These classes divided by the classes of single records, and which of these each part is of."""
         pairs = self.of_record * len(records) + records.of_record
         of_record, members = number(Coding(pairs.astype(np.uint64), len(self) * len(records)))
@@ -224,7 +224,7 @@ class Classes:
     @cached_property
     def persons(self) -> Ints:
         """The number of persons in each class: of records, where no column tells whose they are."""
-        return self.sizes if self._owners is None else self._summed(self._people, 1)[2]
+        return self.sizes if self._owners is None else self._count_persons(self._people, 1)[2]
 
     @cached_property
     def weights(self) -> Floats:
@@ -262,8 +262,8 @@ class Classes:
     def counts_of(self, values: Ints, n_values: int) -> Counts:
         """How often each of the value codes below ``n_values``, one for each record, stands in each class."""
         own = self._entries(values, n_values)
-        found = compatible.spread(self.codes, own) if self.overlap else own
-        classes, codes, counts = self._summed(found, n_values)
+        found = compatible.spread_entries(self.codes, own) if self.overlap else own
+        classes, codes, counts = self._count_persons(found, n_values)
         return Counts(
             classes=classes,
             values=codes,
@@ -285,7 +285,7 @@ class Classes:
     def _people(self) -> compatible.Entries:
         """Who is in each class, each person once."""
         own = self._entries(np.zeros(len(self.of_record), dtype=np.int64), 1)
-        return compatible.spread(self.codes, own) if self.overlap else own
+        return compatible.spread_entries(self.codes, own) if self.overlap else own
 
     def _entries(self, values: Ints, n_values: int) -> compatible.Entries:
         """Which values stand in each class and how often; or whose they are, each person once."""
@@ -302,7 +302,7 @@ class Classes:
         ones = np.ones(len(triples), dtype=np.int64)
         return compatible.Entries(pairs // n_values, pairs % n_values, ones, triples % n_owners)
 
-    def _summed(self, entries: compatible.Entries, n_values: int) -> tuple[Ints, Ints, Ints]:
+    def _count_persons(self, entries: compatible.Entries, n_values: int) -> tuple[Ints, Ints, Ints]:
         """Count the persons of each class and value, where the entries are of persons."""
         if entries.owners is None:
             return entries.classes, entries.values, entries.counts
@@ -340,10 +340,10 @@ def column_codes(table: Table, name: str, *, apart: bool = False) -> Coding:
     """
     series = table.frame[name]
     gone = series.is_null().to_numpy() if apart else table.missing(name)
-    return _marked(_series_codes(series), gone)
+    return _mark_missing(_series_codes(series), gone)
 
 
-def _marked(coding: Coding, gone: Flags) -> Coding:
+def _mark_missing(coding: Coding, gone: Flags) -> Coding:
     """The codes from 1 on, and 0 for what is missing."""
     codes: Unsigned = coding.codes.astype(np.min_scalar_type(coding.space + 1))
     codes += codes.dtype.type(1)
@@ -357,7 +357,9 @@ def _series_codes(series: pl.Series) -> Coding:
     dtype = series.dtype
     if is_interval(dtype):
         ends = [series.struct.field(end) for end in ("lo", "hi")]
-        coding = pack([_marked(_series_codes(end), end.is_null().to_numpy()) for end in ends], len(series))
+        coding = pack(
+            [_mark_missing(_series_codes(end), end.is_null().to_numpy()) for end in ends], len(series)
+        )
     elif dtype.is_float():
         coding = _float_codes(series.cast(pl.Float64).fill_null(0.0))
     elif dtype in _NARROW or dtype.is_temporal():
@@ -393,7 +395,7 @@ def _float_codes(series: pl.Series) -> Coding:
         return _whole_codes(series.cast(pl.Int64))  # in the same order
     numbers = series.to_numpy() + 0.0  # −0 is 0
     numbers[np.isnan(numbers)] = np.nan  # of which there are many
-    return _ranked(numbers.view(np.uint64))
+    return _rank_codes(numbers.view(np.uint64))
 
 
 def _whole_codes(series: pl.Series) -> Coding:
@@ -402,14 +404,14 @@ def _whole_codes(series: pl.Series) -> Coding:
         return Coding(np.zeros(len(series), dtype=np.uint8), 1)
     numbers = series.fill_null(low).to_numpy()
     if high - low >= MAX_PACKED_CODE:
-        return _ranked(numbers.view(np.uint64))
+        return _rank_codes(numbers.view(np.uint64))
     narrow: np.dtype[np.unsignedinteger] = np.min_scalar_type(high - low)
     codes = np.empty(len(numbers), dtype=narrow)
     np.subtract(numbers, low, out=codes, casting="unsafe")  # exact: it fits
     return Coding(codes, high - low + 1)
 
 
-def _ranked(bits: npt.NDArray[np.uint64]) -> Coding:
+def _rank_codes(bits: npt.NDArray[np.uint64]) -> Coding:
     distinct, codes = np.unique(bits, return_inverse=True)
     return Coding(codes.astype(np.min_scalar_type(len(distinct))), max(len(distinct), 1))
 
@@ -426,7 +428,7 @@ def _dense(coding: Coding) -> tuple[Ints, int]:
     return np.where(coding.codes == 0, 0, found), len(present) + 1
 
 
-def _alone(packed: Coding, codings: Sequence[Coding]) -> Coding:
+def _separate_missing(packed: Coding, codings: Sequence[Coding]) -> Coding:
     """Give each record with a missing code a number of its own."""
     alone = np.zeros(len(packed.codes), dtype=np.bool_)
     for coding in codings:

@@ -52,7 +52,7 @@ def sums(codes: Ints, amounts: Floats) -> Floats:
     return total
 
 
-def spread(codes: Ints, entries: Entries) -> Entries:
+def spread_entries(codes: Ints, entries: Entries) -> Entries:
     """Give each class the entries of all classes compatible with it, equal ones (or owners) once."""
     starts = np.searchsorted(entries.classes, np.arange(len(codes) + 1))
     gathered = [
@@ -60,7 +60,7 @@ def spread(codes: Ints, entries: Entries) -> Entries:
     ]
     joined = _join(gathered, entries)
     order = np.argsort(joined.classes, kind="stable")
-    return _taken(joined, order)
+    return _select_entries(joined, order)
 
 
 def _meetings(codes: Ints) -> Iterator[tuple[Ints, list[_Meeting]]]:
@@ -117,11 +117,11 @@ def _gather(hosts: Ints, meetings: list[_Meeting], entries: Entries, starts: Int
         for met, rows, (firsts, sizes) in zip(meetings, in_turn, pieces, strict=True):
             groups = met.host_groups[block]
             chosen = rows[_ranges(firsts[groups], sizes[groups])]
-            taken = _taken(entries, chosen)
+            taken = _select_entries(entries, chosen)
             found.append(
                 Entries(np.repeat(hosts[block], sizes[groups]), taken.values, taken.counts, taken.owners)
             )
-        yield _merged(_join(found, entries))
+        yield _merge_entries(_join(found, entries))
 
 
 def _cuts(work: Ints) -> Ints:
@@ -139,7 +139,7 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
 
 def _join(parts: list[Entries], like: Entries) -> Entries:
     if not parts:
-        return _taken(like, np.zeros(0, dtype=np.int64))
+        return _select_entries(like, np.zeros(0, dtype=np.int64))
     owners = None if like.owners is None else np.concatenate([_owners(part) for part in parts])
     classes, values, counts = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("classes", "values", "counts")
@@ -152,12 +152,12 @@ def _owners(entries: Entries) -> Ints:
     return entries.owners
 
 
-def _taken(entries: Entries, rows: Ints) -> Entries:
+def _select_entries(entries: Entries, rows: Ints) -> Entries:
     owners = None if entries.owners is None else entries.owners[rows]
     return Entries(entries.classes[rows], entries.values[rows], entries.counts[rows], owners)
 
 
-def _merged(entries: Entries) -> Entries:
+def _merge_entries(entries: Entries) -> Entries:
     """Sum the counts of equal entries; an owner counts once."""
     columns = [entries.values, entries.classes]
     if entries.owners is not None:
@@ -170,7 +170,7 @@ def _merged(entries: Entries) -> Entries:
     for column in columns:
         opens[1:] |= column[order][1:] != column[order][:-1]
     starts = np.flatnonzero(opens)
-    first = _taken(entries, order[starts])
+    first = _select_entries(entries, order[starts])
     if entries.owners is not None:
         return first
     counts: Ints = np.add.reduceat(entries.counts[order], starts)

@@ -60,7 +60,7 @@ def number(coding: Coding) -> tuple[Ints, Ints]:
     codes = coding.codes
     numbers = np.empty(len(codes), dtype=np.int64)
     if fits(coding.space, len(codes)):
-        counts = _counted(codes, coding.space)
+        counts = _count_codes(codes, coding.space)
         present = np.flatnonzero(counts)
         places = np.zeros(coding.space, dtype=np.int64)
         places[present] = np.arange(len(present))
@@ -79,7 +79,7 @@ def blocks(n: int, least: int = 0) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def _counted(codes: npt.NDArray[np.integer], space: int) -> Ints:
+def _count_codes(codes: npt.NDArray[np.integer], space: int) -> Ints:
     """How often each code below ``space`` occurs."""
     counts = np.zeros(space, dtype=np.int64)
     for block in blocks(len(codes), least=space):
@@ -107,7 +107,7 @@ def _in_order(coding: Coding) -> tuple[Ints, Ints]:
 def distinct_of(codes: npt.NDArray[np.integer], space: int) -> tuple[Ints, Ints]:
     """The distinct codes in ascending order, and how often each occurs."""
     if fits(space, len(codes)):
-        counts = _counted(codes, max(space, 1))
+        counts = _count_codes(codes, max(space, 1))
         present = np.flatnonzero(counts)
         return present, counts[present]
     in_order = np.sort(codes)

@@ -48,16 +48,16 @@ class Runs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class LabelSets:
     """Labels that stand for leaves, which need not be next to each other, in ascending order."""
 
     starts: Ints  # [labels + 1] the leaves of label c are starts[c] to starts[c + 1]
     leaves: Ints  # [members]
     places: Floats  # [leaves] the number of each; NaN: it is no value
-    climbed: Ints | None = None  # [labels] the level of each in a hierarchy
+    level_of_label: Ints | None = None  # [labels] the level of each in a hierarchy
 
     @classmethod
-    def of(cls, nodes: Nodes, places: Floats) -> Sets:
+    def of(cls, nodes: Nodes, places: Floats) -> LabelSets:
         """Sort the leaves of each label by their places."""
         owners, values = np.repeat(np.arange(len(nodes.labels)), nodes.sizes), places[nodes.members]
         order = np.lexsort((values, owners))
@@ -104,8 +104,8 @@ class Sets:
         Without one they are the widths of the labels around it that differ. A label of one value is on level
         0 either way, as it says no less than the value.
         """
-        if self.climbed is not None:
-            return np.where(self.sizes > 1, self.climbed, 0)
+        if self.level_of_label is not None:
+            return np.where(self.sizes > 1, self.level_of_label, 0)
         order = np.lexsort((self.sizes[self.owners], self.leaves))
         labels, leaf = self.owners[order], self.leaves[order]
         size = self.sizes[labels]
@@ -137,7 +137,7 @@ class Cover:
     highs: Floats  # the same array where all values are exact
     domain: tuple[float, float]  # from the least to the greatest value there can be
     step: float = 0.0
-    sets: Sets | None = None
+    sets: LabelSets | None = None
     codes: Ints | None = None  # [cells] the labels of the sets; −1: missing
 
     @classmethod
@@ -145,7 +145,7 @@ class Cover:
         """Read a column by itself, as numbers; leaves stand in an order in which labels are ranges if any."""
         if name in table.nodes:
             nodes, codes = table.nodes[name], _label_codes(table, name)
-            return _of_labels(nodes, codes, _nested(nodes, np.unique(codes[codes >= 0])), step=1.0)
+            return _of_labels(nodes, codes, _leaf_positions(nodes, np.unique(codes[codes >= 0])), step=1.0)
         lows, highs, dtype = _numbers(table, name)
         return cls(lows, highs, extent(lows, highs), float(_is_whole(dtype)))
 
@@ -160,14 +160,14 @@ class Cover:
         return np.isnan(self.lows)
 
     @property
-    def wild(self) -> Flags:
+    def wildcards(self) -> Flags:
         """Which cells may be any value, or none."""
         return np.isneginf(self.lows) & np.isposinf(self.highs)
 
     @property
-    def silent(self) -> Flags:
+    def uninformative(self) -> Flags:
         """Which cells say nothing: missing, suppressed, or a wildcard."""
-        return self.missing if self.exact else self.missing | self.wild
+        return self.missing if self.exact else self.missing | self.wildcards
 
     @property
     def middles(self) -> Floats:
@@ -194,7 +194,7 @@ class Cover:
         codes = None if self.codes is None else np.append(self.codes, -1)[rows]
         return replace(self, lows=lows, highs=highs, codes=codes)
 
-    def mapped(self, place: Callable[[Floats], Floats]) -> Cover:
+    def map_values(self, place: Callable[[Floats], Floats]) -> Cover:
         """The same cells on another line, on which order is kept; what is open stays so."""
         lows = place(self.lows)
         sets = None if self.sets is None else replace(self.sets, places=place(self.sets.places))
@@ -202,7 +202,7 @@ class Cover:
         highs = lows if self.exact else place(self.highs)
         return replace(self, lows=lows, highs=highs, domain=(float(low), float(high)), step=0.0, sets=sets)
 
-    def closed(self, *, wildcards: Literal["whole", "silent"] = "whole") -> Cover:
+    def close_ends(self, *, wildcards: Literal["whole", "silent"] = "whole") -> Cover:
         """End open sides where the domain does, and at least at the other end.
 
         Wildcards become the whole domain, or say as little as what is missing.
@@ -213,14 +213,14 @@ class Cover:
         lows = np.where(np.isneginf(self.lows), np.minimum(low, self.highs), self.lows)
         highs = np.where(np.isposinf(self.highs), np.maximum(high, self.lows), self.highs)
         if wildcards == "silent":
-            lows[self.wild], highs[self.wild] = np.nan, np.nan
+            lows[self.wildcards], highs[self.wildcards] = np.nan, np.nan
         return replace(self, lows=lows, highs=highs)
 
     def holds(self, numbers: Floats) -> Flags:
         """Whether each cell may stand for the number beside it; a missing one (NaN) is held by wildcards."""
         if self.sets is None or self.codes is None:
-            return ((self.lows <= numbers) & (numbers <= self.highs)) | self.wild
-        found = self.wild
+            return ((self.lows <= numbers) & (numbers <= self.highs)) | self.wildcards
+        found = self.wildcards
         there = ~found & ~np.isnan(self.lows) & ~np.isnan(numbers)
         codes, wanted = self.codes[there], numbers[there]
         place = self.sets.up_to(codes, wanted)
@@ -228,7 +228,7 @@ class Cover:
         found[there] = (place > self.sets.starts[codes]) & (self.sets.values[place - 1] == wanted)
         return found
 
-    def spread(self) -> Floats:
+    def share_of_domain(self) -> Floats:
         """The share of the domain that each cell spans, in [0, 1]; NaN where it is missing.
 
         A range spans (hi − lo) / (max − min) after it is cut to the domain, a label (members − 1) /
@@ -244,7 +244,7 @@ class Cover:
             # Halves throughout: the distance of two large ends would overflow.
             shares = np.clip(self.highs, low, high) / 2 - np.clip(self.lows, low, high) / 2
             shares = shares / ((high / 2 - low / 2) or 1.0)
-        return np.where(self.missing, np.nan, np.where(self.wild, 1.0, shares))
+        return np.where(self.missing, np.nan, np.where(self.wildcards, 1.0, shares))
 
     def boxes(self) -> Runs:
         """The runs of values of each cell; one that says nothing has one that is open, of labels the last."""
@@ -252,7 +252,7 @@ class Cover:
             silent = self.missing
             sides = np.where(silent, -np.inf, self.lows), np.where(silent, np.inf, self.highs)
             return Runs(np.vstack(sides), np.arange(len(silent)), np.ones(len(silent), dtype=np.int64))
-        owners, values, silent = self.sets.owners, self.sets.values, self.silent
+        owners, values, silent = self.sets.owners, self.sets.values, self.uninformative
         opens = np.ones(len(values), dtype=np.bool_)
         opens[1:] = (owners[1:] != owners[:-1]) | (values[1:] != values[:-1] + 1)
         firsts = np.flatnonzero(opens)
@@ -286,8 +286,8 @@ def cover_of(known: Table, released: Table, name: str, *, nested: bool = False) 
         found = match_leaves(known.frame[name], released.nodes[name].leaves)
         found = np.where(known.missing(name), -1, np.maximum(found, -1))
         return np.append(cover.sets.places, np.nan)[found], cover
-    mine, theirs = covers_of(known, released, name)
-    return mine.lows, theirs
+    known_cover, released_cover = covers_of(known, released, name)
+    return known_cover.lows, released_cover
 
 
 def covers_of(first: Table, second: Table, name: str) -> tuple[Cover, Cover]:
@@ -319,7 +319,7 @@ def reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
     if is_interval(dtype):
         return value_dtype(dtype).is_numeric() is (kind is not Kind.DATE)
     if name in table.nodes:
-        leaves = _parsed(table.nodes[name].leaves, pl.Date() if kind is Kind.DATE else pl.Float64())
+        leaves = _parse_leaves(table.nodes[name].leaves, pl.Date() if kind is Kind.DATE else pl.Float64())
         return not (leaves.has_nulls() or (leaves.dtype.is_float() and leaves.is_infinite().any()))
     return dtype.is_numeric() if kind is Kind.ORDINAL else table.schema[name].kind is kind
 
@@ -328,10 +328,14 @@ def wildcards(table: Table, name: str) -> Flags:
     """Which cells of a column may be any value."""
     if name in table.nodes:
         return (table.frame[name].cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
-    return Cover.of(table, name).wild if table.is_generalised(name) else np.zeros(len(table), dtype=np.bool_)
+    return (
+        Cover.of(table, name).wildcards
+        if table.is_generalised(name)
+        else np.zeros(len(table), dtype=np.bool_)
+    )
 
 
-def silent_records(table: Table, names: Iterable[str]) -> Flags:
+def uninformative_records(table: Table, names: Iterable[str]) -> Flags:
     """Which records say nothing in any of these columns: all is missing or a wildcard."""
     silent = np.ones(len(table), dtype=np.bool_)
     for name in names:
@@ -348,9 +352,9 @@ def suppressed_records(
     tells that a value was there.
     """
     names = tuple(names)
-    silent = silent_records(table, names)
+    silent = uninformative_records(table, names)
     if original is not None and rows is not None:
-        silent &= ~np.append(silent_records(original, names), False)[rows]
+        silent &= ~np.append(uninformative_records(original, names), False)[rows]
     else:
         silent &= np.any([wildcards(table, name) for name in names], axis=0)
     return silent
@@ -410,7 +414,7 @@ def _on_one_scale(
     return scaled
 
 
-def _parsed(leaves: pl.Series, dtype: DType) -> pl.Series:
+def _parse_leaves(leaves: pl.Series, dtype: DType) -> pl.Series:
     texts = leaves.cast(pl.String).str.strip_chars() if dtype.is_float() or dtype == pl.Date else leaves
     values = parse_exact(texts, dtype)
     return parse_exact(texts, pl.Date) if isinstance(dtype, pl.Datetime) and values.has_nulls() else values
@@ -425,7 +429,7 @@ def _of_leaves(table: Table, like: Table, name: str, *, ranged: bool) -> Table:
         dtype = pl.Float64()
     elif column.kind is Kind.NOMINAL or dtype in TEXTUAL:
         dtype = pl.String()
-    leaves = _parsed(table.nodes[name].leaves, dtype)
+    leaves = _parse_leaves(table.nodes[name].leaves, dtype)
     if unread := leaves.null_count():
         raise DataError(f"the leaves of `{name}` must be values of its kind, got: {unread} that are not")
     return Table(pl.DataFrame({name: leaves}), Schema((column,)))
@@ -444,14 +448,14 @@ def _label_codes(table: Table, name: str) -> Ints:
 def _of_labels(
     nodes: Nodes, codes: Ints, places: Floats, *, step: float, domain: tuple[float, float] | None = None
 ) -> Cover:
-    sets, wild = Sets.of(nodes, places), (nodes.labels == WILDCARD).to_numpy()
+    sets, wild = LabelSets.of(nodes, places), (nodes.labels == WILDCARD).to_numpy()
     # Code −1, missing, is the last.
     lows = np.append(np.where(wild, -np.inf, sets.lows), np.nan)[codes]
     highs = np.append(np.where(wild, np.inf, sets.highs), np.nan)[codes]
     return Cover(lows, highs, domain or extent(places), step, sets, codes)
 
 
-def _nested(nodes: Nodes, used: Ints) -> Floats:
+def _leaf_positions(nodes: Nodes, used: Ints) -> Floats:
     """Where each leaf stands if leaves are sorted by the labels they are in, large ones first."""
     wide = used[nodes.sizes[used] > 1]
     firsts, lasts = (nodes.members[end] for end in (nodes.starts[wide], nodes.starts[wide + 1] - 1))

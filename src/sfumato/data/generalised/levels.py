@@ -90,7 +90,7 @@ class KeyLevels:
 
     def covers_missing(self, level: int) -> bool:
         """Whether a missing value is alike to all others at a level: where the wildcard is the only label."""
-        return self._is_root(level) and (self._ranged or self._hierarchy.root == WILDCARD)
+        return self._is_root(level) and (self._has_only_ranges or self._hierarchy.root == WILDCARD)
 
     @property
     def _hierarchy(self) -> Hierarchy:
@@ -160,7 +160,7 @@ class KeyLevels:
         if self.hierarchy is None or (not used.any() and not (self.leaves == UNSEEN).any()):
             return table
         place = np.searchsorted(used, levels) * len(self.leaves) + self.codes
-        if self._ranged:
+        if self._has_only_ranges:
             values = pl.concat([self._intervals_at(int(level)) for level in used])
             return table.with_values(name, values.gather(place).alias(name))
         nodes = self._hierarchy.nodes()
@@ -174,7 +174,7 @@ class KeyLevels:
         return pl.concat([pl.Series("", [missing], dtype=pl.String), texts.gather(self._rows[1:])])
 
     @cached_property
-    def _ranged(self) -> bool:
+    def _has_only_ranges(self) -> bool:
         """Whether all levels are ranges of numbers or dates."""
         if self.column.kind not in {Kind.CONTINUOUS, Kind.DATE} or end_dtype(self.dtype) is None:
             return False
@@ -214,12 +214,12 @@ class KeyLevels:
 
 def _ranges_of(labels: pl.Series, values: pl.Series, kind: DType) -> pl.Series | None:
     """The range that each label says, or else that its leaves span; None where those of two overlap."""
-    said = _said_ranges(labels, kind)
-    if said is not None:
-        lo, hi = ends(said)
+    ranges = _said_ranges(labels, kind)
+    if ranges is not None:
+        lo, hi = ends(ranges)
         inside = (lo.is_null() | (lo <= values)) & (hi.is_null() | (values <= hi))
         if inside.all():
-            return said
+            return ranges
     frame = pl.DataFrame({"label": labels, "value": values})
     spans = frame.select(lo=pl.col("value").min().over("label"), hi=pl.col("value").max().over("label"))
     distinct = spans.unique().sort("lo")
@@ -276,7 +276,7 @@ def _midnight(days: pl.Series, kind: DType) -> pl.Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Lattice:
+class GeneralisationLattice:
     """Several keys: the distinct combinations of their values, and the labels at every level side by side."""
 
     keys: tuple[KeyLevels, ...]
@@ -290,7 +290,7 @@ class Lattice:
     sizes: Ints  # [keys, levels] how many labels there are
 
     @classmethod
-    def of(cls, keys: Sequence[KeyLevels], weights: Floats | None) -> Lattice:
+    def of(cls, keys: Sequence[KeyLevels], weights: Floats | None) -> GeneralisationLattice:
         """Find the distinct combinations of the values of the keys."""
         n = len(keys[0].codes) if keys else 0
         codings = [Coding(key.codes.astype(np.uint32), len(key.leaves)) for key in keys]

@@ -131,7 +131,7 @@ class Nodes:
         return found
 
     @cached_property
-    def ordered(self) -> list[str]:
+    def sorted_leaves(self) -> list[str]:
         """The leaves in alphabetical order."""
         return sorted(self.leaves)
 

@@ -20,7 +20,7 @@ import polars as pl
 from sfumato.data.classes.packing import distinct_of
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import MISSING, WILDCARD, DType, Nodes, canonical_text, match_leaves
-from sfumato.data.generalised.round_ends import Cuts, widened
+from sfumato.data.generalised.round_ends import Cuts, round_outwards
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
@@ -28,14 +28,14 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Ints, Values
 
 #: Whole numbers that 64 bits with a sign may not hold.
-_WIDE = (pl.UInt64, pl.Int128)
+_WIDE_TYPES = (pl.UInt64, pl.Int128)
 
 #: Sets whose labels are written at a time: while it does, each takes ten times its text.
 _SETS_AT_ONCE = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class RecordGroups:
     """Records in groups: ``order`` has those of a group side by side, and ``starts`` where each begins."""
 
     order: Ints  # [records]
@@ -43,7 +43,7 @@ class Groups:
     cuts: Mapping[str, Cuts] = field(default_factory=dict)  # by column, where the groups were cut apart
 
     @classmethod
-    def of(cls, numbers: Ints) -> Groups:
+    def of(cls, numbers: Ints) -> RecordGroups:
         """Make groups of records with equal numbers, in the order of the numbers."""
         order = np.argsort(numbers, kind="stable")
         in_order = numbers[order]
@@ -88,7 +88,7 @@ def _limits(values: Values) -> tuple[Any, Any]:
 def with_ranges(
     table: Table,
     names: Iterable[str],
-    groups: Groups,
+    groups: RecordGroups,
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
     sets_above: Collection[str] = (),
@@ -126,7 +126,7 @@ def with_ranges(
 def _ranges(
     table: Table,
     name: str,
-    groups: Groups,
+    groups: RecordGroups,
     hierarchy: Hierarchy | None,
     *,
     sets_above: bool,
@@ -139,7 +139,7 @@ def _ranges(
     shown = (n_known > 0) & ~covered
     if is_interval(table.frame.schema[name]):
         return _joined_intervals(table.frame[name], groups, shown, covered), None
-    numbers = None if hierarchy is not None and is_categorical(table, name) else measured(table, name)
+    numbers = None if hierarchy is not None and is_categorical(table, name) else numbers_and_type(table, name)
     if numbers is not None:
         limits = _ends(table.schema[name], numbers, ~missing, groups, exact=exact_ends)
         return _intervals(limits, numbers[1], groups, shown, covered), None
@@ -166,7 +166,7 @@ def is_categorical(table: Table, name: str) -> bool:
     return table.schema[name].kind in {Kind.ORDINAL, Kind.NOMINAL}
 
 
-def measured(table: Table, name: str) -> tuple[Values, DType] | None:
+def numbers_and_type(table: Table, name: str) -> tuple[Values, DType] | None:
     """A column that spans intervals as numbers, and the type of their ends; None for categories.
 
     Ordinal columns of numbers in their natural order are among them. What stands for a missing value means
@@ -177,7 +177,7 @@ def measured(table: Table, name: str) -> tuple[Values, DType] | None:
     plain = column.kind is Kind.CONTINUOUS or (
         column.kind is Kind.ORDINAL and not column.order and dtype.is_numeric()
     )
-    if plain and dtype.is_integer() and dtype not in _WIDE:
+    if plain and dtype.is_integer() and dtype not in _WIDE_TYPES:
         return series.cast(pl.Int64).fill_null(0).to_numpy(), pl.Int64
     if plain:
         source = table if column.kind is Kind.CONTINUOUS else _as_continuous(table, name)
@@ -199,7 +199,7 @@ def _as_continuous(table: Table, name: str) -> Table:
 
 
 def _ends(
-    column: Column, numbers: tuple[Values, DType], known: Flags, groups: Groups, *, exact: bool
+    column: Column, numbers: tuple[Values, DType], known: Flags, groups: RecordGroups, *, exact: bool
 ) -> tuple[Values, Values]:
     """The ends of what each group spans, moved outwards to round numbers but not beyond declared bounds."""
     values, dtype = numbers
@@ -210,7 +210,7 @@ def _ends(
     new_lows, new_highs = lows.copy(), highs.copy()
     cuts = groups.cuts.get(column.name)
     cuts = None if cuts is None else Cuts(cuts.below[spans], cuts.above[spans])
-    new_lows[spans], new_highs[spans] = widened(lows[spans], highs[spans], values[known], dtype, cuts)
+    new_lows[spans], new_highs[spans] = round_outwards(lows[spans], highs[spans], values[known], dtype, cuts)
     for bound, end, inwards in ((column.lower, new_lows, np.maximum), (column.upper, new_highs, np.minimum)):
         if bound is not None and abs(bound) < 2.0**62:
             inwards(end, end.dtype.type(bound), out=end)
@@ -219,14 +219,14 @@ def _ends(
 
 
 def _intervals(
-    ends: tuple[Values, Values], dtype: DType, groups: Groups, shown: Flags, covered: Flags
+    ends: tuple[Values, Values], dtype: DType, groups: RecordGroups, shown: Flags, covered: Flags
 ) -> pl.Series:
-    kept, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
-    lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(kept, nothing) for end in ends)
+    keep, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
+    lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(keep, nothing) for end in ends)
     return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
 
 
-def _joined_intervals(column: pl.Series, groups: Groups, shown: Flags, covered: Flags) -> pl.Series:
+def _joined_intervals(column: pl.Series, groups: RecordGroups, shown: Flags, covered: Flags) -> pl.Series:
     """The interval from the lowest to the highest end in each group, open where one of them is."""
     low, high = ends(column)
     gone = pl.col("cell").is_null()
@@ -239,12 +239,12 @@ def _joined_intervals(column: pl.Series, groups: Groups, shown: Flags, covered: 
         )
         .sort("group")
     )
-    kept, nothing = pl.Series(shown), pl.Series([None], dtype=low.dtype)
-    lows, highs = (found[name].zip_with(kept, nothing) for name in ("low", "high"))
+    keep, nothing = pl.Series(shown), pl.Series([None], dtype=low.dtype)
+    lows, highs = (found[name].zip_with(keep, nothing) for name in ("low", "high"))
     return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
 
 
-def _joined_sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, Nodes]:
+def _joined_sets(table: Table, name: str, groups: RecordGroups, shown: Flags) -> tuple[Ints, Nodes]:
     """The place of the set of all that the labels of a group cover, 0 where it shows none."""
     nodes = table.nodes[name]
     codes = nodes.codes(table.frame[name])
@@ -256,7 +256,7 @@ def _joined_sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(len(groups) + 1))
     used = shown & (np.diff(starts) > 0)
-    laid = Groups(order, starts)
+    laid = RecordGroups(order, starts)
     set_of_group, of_set, found = _occurring(members, max(len(nodes.leaves), 1), laid, used)
     labels = _set_labels(of_set, found, nodes.leaves)
     if WILDCARD not in labels:
@@ -266,7 +266,7 @@ def _joined_sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple
 
 
 def _common_labels(
-    values: pl.Series, groups: Groups, shown: Flags, hierarchy: Hierarchy, *, sets_above: bool
+    values: pl.Series, groups: RecordGroups, shown: Flags, hierarchy: Hierarchy, *, sets_above: bool
 ) -> tuple[Ints, Nodes]:
     """The place of the lowest label of the hierarchy that all of a group have, 0 where it shows none."""
     texts = pl.repeat(None, len(groups), dtype=pl.String, eager=True)
@@ -286,7 +286,7 @@ def _common_labels(
 
 
 def _labels_and_sets(
-    nodes: Nodes, places: Ints, codes: Ints, groups: Groups, shown: tuple[Flags, Flags]
+    nodes: Nodes, places: Ints, codes: Ints, groups: RecordGroups, shown: tuple[Flags, Flags]
 ) -> tuple[Ints, Nodes]:
     """The labels that groups show and, for the groups of the second flags, the sets of leaves that occur."""
     used = np.unique(places[shown[0] & ~shown[1]])
@@ -305,11 +305,11 @@ def _labels_and_sets(
     return match_leaves(listed, labels)[np.minimum(found, len(listed) - 1)].astype(np.int64), made
 
 
-def _sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, Nodes]:
+def _sets(table: Table, name: str, groups: RecordGroups, shown: Flags) -> tuple[Ints, Nodes]:
     """The place of the set of categories that each group spans, 0 where it shows none."""
     coded = table.codes(name)
     leaves = canonical_text(coded.categories).alias("leaves")
-    spanned = _occurring if table.schema[name].kind is Kind.NOMINAL else _between
+    spanned = _occurring if table.schema[name].kind is Kind.NOMINAL else _codes_in_range
     set_of_group, of_set, members = spanned(coded.codes, max(len(leaves), 1), groups, shown)
     labels = _set_labels(of_set, members, leaves)
     if WILDCARD not in labels:
@@ -317,12 +317,12 @@ def _sets(table: Table, name: str, groups: Groups, shown: Flags) -> tuple[Ints, 
     return set_of_group, Nodes.of_pairs(leaves, labels, of_set.astype(np.int32), members.astype(np.int32))
 
 
-def _occurring(codes: Ints, n_codes: int, groups: Groups, shown: Flags) -> tuple[Ints, Ints, Ints]:
+def _occurring(codes: Ints, n_codes: int, groups: RecordGroups, shown: Flags) -> tuple[Ints, Ints, Ints]:
     """The distinct codes of a group: its set, and pairs of a set and a code, ascending."""
     numbers = np.repeat(np.where(shown, np.cumsum(shown) - 1, -1), groups.sizes)
     in_order = codes[groups.order]
-    kept = numbers >= 0
-    pairs, _ = distinct_of(numbers[kept] * n_codes + in_order[kept], int(shown.sum()) * n_codes)
+    keep = numbers >= 0
+    pairs, _ = distinct_of(numbers[keep] * n_codes + in_order[keep], int(shown.sum()) * n_codes)
     starts = np.searchsorted(pairs, np.arange(int(shown.sum()) + 1) * n_codes)
     members = pairs % n_codes
     same, firsts = _equal_sets(members, starts, n_codes)
@@ -348,7 +348,7 @@ def _equal_sets(members: Ints, starts: Ints, n_codes: int) -> tuple[Ints, Ints]:
     return same.astype(np.int64), firsts.astype(np.int64)
 
 
-def _between(codes: Ints, n_codes: int, groups: Groups, shown: Flags) -> tuple[Ints, Ints, Ints]:
+def _codes_in_range(codes: Ints, n_codes: int, groups: RecordGroups, shown: Flags) -> tuple[Ints, Ints, Ints]:
     """All codes from the lowest to the highest of a group: its set, and pairs of a set and a code."""
     known = codes >= 0
     low, high = groups.lowest(codes, known), groups.highest(codes, known)

@@ -65,7 +65,7 @@ class Scales:
         return range(0 if self.whole else top - 17, max(top, 1))
 
     @cached_property
-    def closed(self) -> bool:
+    def has_closed_intervals(self) -> bool:
         """Whether an interval ends before the next begins, as 29 before 30; else both end at one number."""
         return self.whole and not isinstance(self.dtype, pl.Datetime)
 
@@ -87,7 +87,7 @@ class Scales:
 
     def last(self, values: Values, scale: int) -> Values:
         """The end of the step of a scale in which each value lies."""
-        if self.closed:
+        if self.has_closed_intervals:
             return self.after(values, scale) - 1
         at_end = self.below(values, scale) == values
         return np.where(at_end, values, self.after(values, scale))
@@ -111,17 +111,19 @@ class Scales:
         finer = len(_SECONDS) + 2
         if scale < finer - 1:
             return self._step(values, scale, more)
-        clocks, day = self._shown(values), _DAY * self._unit
+        clocks, day = self._local_times(values), _DAY * self._unit
         if scale < finer:
-            return self._when(self._step(clocks, scale, more))
-        return self._when(_month_floor(np.floor_divide(clocks, day), _MONTHS[scale - finer], more) * day)
+            return self._start_of_day(self._step(clocks, scale, more))
+        return self._start_of_day(
+            _month_floor(np.floor_divide(clocks, day), _MONTHS[scale - finer], more) * day
+        )
 
     def _step(self, values: Values, scale: int, more: int) -> Values:
         step = round(self.steps[scale])
         bounds: Values = (np.floor_divide(values, step) + more) * step
         return bounds
 
-    def _shown(self, times: Values) -> Values:
+    def _local_times(self, times: Values) -> Values:
         """What the clocks of the column's zone show at these times: days begin where they do."""
         assert isinstance(self.dtype, pl.Datetime)
         unit, zone = self.dtype.time_unit, self.dtype.time_zone
@@ -131,7 +133,7 @@ class Scales:
         clocks: Values = local.dt.replace_time_zone(None).to_physical().to_numpy()
         return clocks
 
-    def _when(self, midnights: Values) -> Values:
+    def _start_of_day(self, midnights: Values) -> Values:
         """When a day of the column's zone begins; where clocks pass over midnight, an hour later by them."""
         assert isinstance(self.dtype, pl.Datetime)
         zone = self.dtype.time_zone
@@ -194,7 +196,7 @@ def scales_of(values: Values, dtype: DType) -> Scales:
     return Scales(dtype, whole, float(np.abs(values.astype(np.float64)).max(initial=1.0 if whole else 0.0)))
 
 
-def widened(
+def round_outwards(
     lows: Values, highs: Values, values: Values, dtype: DType, cuts: Cuts | None = None
 ) -> tuple[Values, Values]:
     """Move the ends of intervals outwards to round numbers; an exact value stays.
@@ -217,22 +219,27 @@ def widened(
         new_highs[here] = scales.last(highs[here], scale)
     if cuts is not None:
         least, distinct = _CUT_SHARE * widths, np.unique(values)
-        bounds, steps = _between(distinct, scales, cuts.below, finest)
+        bounds, steps = _roundest_between(distinct, scales, cuts.below, finest)
         np.maximum(new_lows, bounds, out=new_lows, where=(steps > 0) & (steps >= least))
-        bounds, steps = _between(distinct, scales, cuts.above, finest)
-        np.minimum(new_highs, bounds - scales.closed, out=new_highs, where=(steps > 0) & (steps >= least))
+        bounds, steps = _roundest_between(distinct, scales, cuts.above, finest)
+        np.minimum(
+            new_highs,
+            bounds - scales.has_closed_intervals,
+            out=new_highs,
+            where=(steps > 0) & (steps >= least),
+        )
     return np.where(moved, np.minimum(new_lows, lows), lows), np.where(
         moved, np.maximum(new_highs, highs), highs
     )
 
 
-def _between(distinct: Values, scales: Scales, pairs: Codes, finest: int) -> tuple[Values, Floats]:
+def _roundest_between(distinct: Values, scales: Scales, pairs: Codes, finest: int) -> tuple[Values, Floats]:
     """The roundest number between the two values of each pair, and the step of its scale; 0 for none."""
     places = np.maximum(pairs.astype(np.int64) - 1, 0)
     low, high = distinct[places[:, 0]], distinct[places[:, 1]]
     found, steps = low.copy(), np.zeros(len(low))
     last = high
-    if not scales.closed:  # no value may lie where two intervals meet
+    if not scales.has_closed_intervals:  # no value may lie where two intervals meet
         last = np.nextafter(high, -np.inf) if high.dtype.kind == "f" else high - 1
     open_: Flags = (pairs > 0).all(axis=1) & (low < high)
     for scale in range(len(scales.steps) - 1, finest - 1, -1):

@@ -31,16 +31,16 @@ def to_wildcard(table: Table, name: str, rows: Flags) -> Table:
     """
     if not rows.any():
         return table
-    kept = pl.Series(~rows)
+    keep = pl.Series(~rows)
     if name not in table.nodes and _has_intervals(table, name):
         table = as_ranges(table, name)
         series = table.frame[name]
-        return table.with_values(name, series.zip_with(kept, _unbounded(series.dtype)))
+        return table.with_values(name, series.zip_with(keep, _whole_line(series.dtype)))
     table = as_labels(table, name)
     nodes = table.nodes[name]
     if WILDCARD not in nodes.labels:
         nodes = Nodes.union([nodes, Nodes.of({}, leaves=nodes.leaves.to_list())])
-    covered = table.frame[name].cast(pl.String).zip_with(kept, pl.Series([WILDCARD])).cast(nodes.dtype)
+    covered = table.frame[name].cast(pl.String).zip_with(keep, pl.Series([WILDCARD])).cast(nodes.dtype)
     return table.with_nodes(name, covered, nodes)
 
 
@@ -71,7 +71,7 @@ def _has_intervals(table: Table, name: str) -> bool:
     return is_interval(dtype) or ranged
 
 
-def _unbounded(dtype: pl.DataType) -> pl.Series:
+def _whole_line(dtype: pl.DataType) -> pl.Series:
     assert isinstance(dtype, pl.Struct)
     infinite = dtype.fields[0].dtype == pl.Float64
     ends = {"lo": -np.inf, "hi": np.inf} if infinite else {"lo": None, "hi": None}

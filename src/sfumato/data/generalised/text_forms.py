@@ -64,10 +64,12 @@ def to_text(column: pl.Series, nodes: Nodes | None = None) -> pl.Series:
     if nodes is not None:
         used, places = np.unique(nodes.codes(column), return_inverse=True)
         return pl.Series(column.name, _node_texts(nodes, used), dtype=pl.String).gather(places)
-    return column.cast(pl.String) if isinstance(column.dtype, pl.Enum) else _escaped(canonical_text(column))
+    return (
+        column.cast(pl.String) if isinstance(column.dtype, pl.Enum) else _escape_texts(canonical_text(column))
+    )
 
 
-def _escaped(texts: pl.Series) -> pl.Series:
+def _escape_texts(texts: pl.Series) -> pl.Series:
     return texts.str.replace(_TO_ESCAPE, r"\${1}")
 
 
@@ -94,7 +96,7 @@ def _end_texts(values: pl.Series) -> pl.Series:
 def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
     # All at once: a series for each label would take most of the time of writing a release of many groups.
     labels, leaves, escaped = (
-        each.to_list() for each in (nodes.labels, nodes.leaves, _escaped(nodes.leaves))
+        each.to_list() for each in (nodes.labels, nodes.leaves, _escape_texts(nodes.leaves))
     )
     members, starts = nodes.members.tolist(), nodes.starts.tolist()
     texts: list[str | None] = []
@@ -129,7 +131,7 @@ def stands_for_all(nodes: Nodes, code: int) -> bool:
         return False
     if _LISTED.fullmatch(label) and nodes.of_digits == len(label):
         return len(members) == 10 ** label.count(WILDCARD) and set(members) == set(codes_of(label))
-    begin = _beginning(nodes.ordered, label)
+    begin = _beginning(nodes.sorted_leaves, label)
     return len(begin) == len(members) and set(begin) == set(members)
 
 
@@ -207,7 +209,7 @@ def _read_intervals(texts: pl.Series, dtype: DType) -> pl.DataFrame:
     return pl.DataFrame({**read, "faulty": faulty})
 
 
-class Known(NamedTuple):
+class KnownValues(NamedTuple):
     """What is known of a column from elsewhere: its values, and which of them few have."""
 
     values: Collection[str]
@@ -215,7 +217,7 @@ class Known(NamedTuple):
 
 
 def parse_nodes(
-    text: pl.Series, leaves: Values | None = None, *, known: Known | None = None
+    text: pl.Series, leaves: Values | None = None, *, known: KnownValues | None = None
 ) -> tuple[pl.Series, Nodes]:
     """Read a node column from its text forms; each label of the result is its own text form.
 
@@ -237,7 +239,7 @@ def parse_nodes(
             hint="a value in braces that is no set is written with a backslash in front",
         )
     listed = dict(
-        zip(_escaped(pl.Series(list(order), dtype=pl.String)), ([leaf] for leaf in order), strict=True)
+        zip(_escape_texts(pl.Series(list(order), dtype=pl.String)), ([leaf] for leaf in order), strict=True)
     )
     exact = list(listed)
     labels = {}
@@ -301,7 +303,7 @@ def named_in(form: str) -> Sequence[str]:
     return () if read is None else read.values
 
 
-def is_open(texts: pl.Series, known: Known) -> bool:
+def is_open(texts: pl.Series, known: KnownValues) -> bool:
     """Whether a text is no known value, but ``*``, the beginning of one, or a set with values not told."""
     strange = set(texts.drop_nulls().unique()) - set(known.values)
     ordered = sorted(known.values)
@@ -310,37 +312,37 @@ def is_open(texts: pl.Series, known: Known) -> bool:
     )
 
 
-def _leaves(forms: Sequence[_Form], known: Known | None) -> list[str]:
+def _leaves(forms: Sequence[_Form], known: KnownValues | None) -> list[str]:
     """The values that forms name; and those that they stand for without naming them."""
     named = {value for form in forms for value in form.values}
     cuts, rest = {form.cut for form in forms if form.cut}, any(form.rest for form in forms)
     if not (cuts or rest):
         return sorted(named if known is None else named | set(known.values))
     codes = [*named, *cuts, *(() if known is None else known.values)]
-    if all(map(_LISTED.fullmatch, cuts)) and not rest and _are_alike(codes):
+    if all(map(_LISTED.fullmatch, cuts)) and not rest and _have_one_length(codes):
         return codes_of(WILDCARD * len(codes[0]))
     if known is None:
-        return sorted({*named, *map(_unlisted, cuts), *([REST] if rest else [])})
+        return sorted({*named, *map(_leaf_of_prefix, cuts), *([REST] if rest else [])})
     found = sorted(named | set(known.values))
-    alone = [_unlisted(cut) for cut in cuts if not _beginning(found, cut)]
+    alone = [_leaf_of_prefix(cut) for cut in cuts if not _beginning(found, cut)]
     return sorted({*found, *alone, *([REST] if rest and not known.few else [])})
 
 
-def _unlisted(cut: str) -> str:
+def _leaf_of_prefix(cut: str) -> str:
     """The leaf that stands for all codes that begin so."""
     return cut.rstrip(WILDCARD) + REST
 
 
-def _group(form: _Form, leaves: Sequence[str], known: Known | None) -> Sequence[str]:
+def _group(form: _Form, leaves: Sequence[str], known: KnownValues | None) -> Sequence[str]:
     """The leaves that a form stands for."""
     if form.cut:
-        return _beginning(leaves, form.cut) or [_unlisted(form.cut)]
+        return _beginning(leaves, form.cut) or [_leaf_of_prefix(form.cut)]
     if form.rest:
         return [*form.values, *(known.few if known and known.few else [REST])]
     return form.values
 
 
-def _are_alike(codes: Sequence[str]) -> bool:
+def _have_one_length(codes: Sequence[str]) -> bool:
     """Whether codes are of digits, or cut short, and all of one length."""
     return len({*map(len, codes)}) == 1 and all(map(_CODE.fullmatch, codes))
 
@@ -365,7 +367,7 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
     sets, others = distinct.filter(in_braces), distinct.filter(~in_braces & ~wild).to_list()
     cut = any(map(_LISTED.fullmatch, others))
     if (
-        (cut and not _are_alike(others))
+        (cut and not _have_one_length(others))
         or not (cut or len(sets))
         or distinct.str.contains(r"(?s)^\[.*\]$").any()
     ):

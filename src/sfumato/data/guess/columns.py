@@ -2,7 +2,7 @@
 
 A *sign* is a small function that looks at the facts of one column and speaks or stays silent. Signs of the
 kind stand in `sfumato.data.guess.kind`, signs of the role in `sfumato.data.guess.role`; which columns tell
-the same story is found in `sfumato.data.relations.related`. No reason ever holds a value.
+the same story is found in `sfumato.data.relations.associations`. No reason ever holds a value.
 """
 
 from __future__ import annotations
@@ -13,53 +13,55 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.data.guess.facts import Facts, Guess, KindSign, normalised
+from sfumato.data.guess.facts import Facts, Guess, KindSign, normalise_name
 from sfumato.data.guess.kind import generalised_form, kind_of
 from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, find_person_number
 from sfumato.data.guess.role import UNDECIDED, role_of
-from sfumato.data.relations.related import Relation, find_related
+from sfumato.data.relations.associations import RelatedColumns, find_related
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
 
 __all__ = [
     "UNDECIDED",
+    "FileFacts",
     "Guess",
-    "Relation",
-    "Told",
+    "RelatedColumns",
     "generalised_form",
     "guess",
     "guess_related",
     "guess_schema",
-    "normalised",
+    "normalise_name",
 ]
 
 #: What a file itself says of its columns: facts as `Column` takes them, by the column's name.
-Told = Mapping[str, Mapping[str, Any]]
+FileFacts = Mapping[str, Mapping[str, Any]]
 
 
-def guess(frame: pl.DataFrame, told: Told | None = None) -> tuple[Guess, ...]:
+def guess(frame: pl.DataFrame, file_facts: FileFacts | None = None) -> tuple[Guess, ...]:
     """Propose a kind and a role for each column, each with its reason; what the file told is taken over."""
-    told = told or {}
+    file_facts = file_facts or {}
     facts = [Facts(series) for series in frame]
-    guesses = [_guess_one(each, told.get(each.series.name, {})) for each in facts]
-    declared = {name for name, said in told.items() if "role" in said}
+    guesses = [_guess_one(each, file_facts.get(each.series.name, {})) for each in facts]
+    declared = {name for name, payload in file_facts.items() if "role" in payload}
     return _one_of_each(_with_persons(facts, guesses, declared))
 
 
-def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[Relation, ...]:
+def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[RelatedColumns, ...]:
     """Propose which columns tell the same story, each group with its reason."""
     return find_related(frame, [proposal.column for proposal in guesses])
 
 
-def guess_schema(frame: pl.DataFrame, told: Told | None = None) -> Schema:
+def guess_schema(frame: pl.DataFrame, file_facts: FileFacts | None = None) -> Schema:
     """Propose a schema; a column for whose role nothing speaks has none, which blocks a release."""
-    guesses = guess(frame, told)
+    guesses = guess(frame, file_facts)
     related = tuple(relation.columns for relation in guess_related(frame, guesses))
     return Schema(tuple(proposal.column for proposal in guesses), related=related)
 
 
-def _guess_one(facts: Facts, told: Mapping[str, Any]) -> Guess:
+def _guess_one(facts: Facts, file_facts: Mapping[str, Any]) -> Guess:
     kind = kind_of(facts)
-    if "kind" not in told and _all_labelled(facts, told.get("labels", ()), kind.facts.get("missing", ())):
+    if "kind" not in file_facts and _every_value_has_label(
+        facts, file_facts.get("labels", ()), kind.facts.get("missing", ())
+    ):
         kind = KindSign(Kind.NOMINAL, "the file has a label for each value", 0.9)
     role = role_of(facts, kind.kind)
     if role.role is Role.WEIGHT and kind.kind is not Kind.CONTINUOUS:
@@ -69,10 +71,10 @@ def _guess_one(facts: Facts, told: Mapping[str, Any]) -> Guess:
         kind = KindSign(Kind.NOMINAL, "numbers with check digits name something", role.confidence, missing)
     column = Column(facts.series.name, kind.kind, role.role, **kind.facts)
     guessed = Guess(column, kind.reason, role.reason, min(kind.confidence, role.confidence))
-    return _as_told(guessed, told) if told else guessed
+    return _apply_file_facts(guessed, file_facts) if file_facts else guessed
 
 
-def _all_labelled(facts: Facts, labels: Sequence[tuple[Any, str]], missing: Sequence[Any]) -> bool:
+def _every_value_has_label(facts: Facts, labels: Sequence[tuple[Any, str]], missing: Sequence[Any]) -> bool:
     """Whether each value that is there has a label: then numbers are codes, however they look."""
     if not 0 < facts.distinct <= len(labels) + len(missing) or not labels:
         return False
@@ -81,17 +83,17 @@ def _all_labelled(facts: Facts, labels: Sequence[tuple[Any, str]], missing: Sequ
     return known >= set(facts.sample)
 
 
-def _as_told(guessed: Guess, told: Mapping[str, Any]) -> Guess:
+def _apply_file_facts(guessed: Guess, file_facts: Mapping[str, Any]) -> Guess:
     """Put what the file says of a column in the place of what was guessed."""
-    said, reason = guessed.column.to_dict(), guessed.role_reason
-    if told.get("kind", said["kind"]) != said["kind"]:  # facts of another kind go with it
-        said = {key: said[key] for key in ("kind", "role", "label") if key in said}
-        if said.get("role") == Role.WEIGHT:
-            del said["role"]
+    payload, reason = guessed.column.to_dict(), guessed.role_reason
+    if file_facts.get("kind", payload["kind"]) != payload["kind"]:  # facts of another kind go with it
+        payload = {key: payload[key] for key in ("kind", "role", "label") if key in payload}
+        if payload.get("role") == Role.WEIGHT:
+            del payload["role"]
             reason = "its name is that of a weight, but the file says it is none: decide"
-    column = Column.from_dict(guessed.column.name, {**said, **told})
+    column = Column.from_dict(guessed.column.name, {**payload, **file_facts})
     confidence = guessed.confidence if column.role else 0.0
-    kind_reason = "the file says so" if "kind" in told else guessed.kind_reason
+    kind_reason = "the file says so" if "kind" in file_facts else guessed.kind_reason
     return replace(guessed, column=column, kind_reason=kind_reason, role_reason=reason, confidence=confidence)
 
 

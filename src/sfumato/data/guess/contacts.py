@@ -99,13 +99,13 @@ def contacts_in(texts: pl.Series) -> ContactCells:
     likely = different.filter(
         different.str.contains("@", literal=True) | (different.str.count_matches(r"\d") >= _FEWEST_DIGITS)
     )
-    found = dict(_found(likely)) if len(likely) else {}
+    found = dict(_find_contacts(likely)) if len(likely) else {}
     return ContactCells(
-        {what: _flagged(cells["text"], likely.filter(flags)) for what, flags in found.items()}
+        {what: _flag_texts(cells["text"], likely.filter(flags)) for what, flags in found.items()}
     )
 
 
-def _flagged(texts: pl.Series, found: pl.Series) -> Flags:
+def _flag_texts(texts: pl.Series, found: pl.Series) -> Flags:
     return texts.is_in(found.implode()).fill_null(value=False).to_numpy()
 
 
@@ -127,12 +127,15 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     return pl.Series(name, texts, dtype=pl.String).unique()
 
 
-def _found(texts: pl.Series) -> Iterator[tuple[str, Flags]]:
+def _find_contacts(texts: pl.Series) -> Iterator[tuple[str, Flags]]:
     looks: tuple[tuple[str, Callable[[pl.Series], Flags]], ...] = (
         (EMAILS, lambda each: each.str.contains(EMAIL).to_numpy()),
         (PHONES, _phones),
         (ACCOUNTS, _accounts),
-        *((what, functools.partial(_numbered, what=what, shape=shape)) for what, shape in _SHAPED.items()),
+        *(
+            (what, functools.partial(_has_check_digits, what=what, shape=shape))
+            for what, shape in _SHAPED.items()
+        ),
         ("identity numbers", _after_identity_words),
     )
     for what, look in looks:
@@ -214,7 +217,7 @@ def _accounts(texts: pl.Series) -> Flags:
     return _rows(len(texts), found["row"].filter(pl.Series(IBAN.right(found["number"]), dtype=pl.Boolean)))
 
 
-def _numbered(texts: pl.Series, *, what: str, shape: str) -> Flags:
+def _has_check_digits(texts: pl.Series, *, what: str, shape: str) -> Flags:
     """Texts with a number of this sort, if most of those that have its shape have its check digits, too."""
     found = _candidates(texts, shape)
     numbering = next(each for each in NUMBERINGS if each.what == what)

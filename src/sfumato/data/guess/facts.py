@@ -61,7 +61,7 @@ class Guess:
     confidence: float
     is_guessed: bool = True  # False: someone has declared it
 
-    def given(self, roles: Mapping[str, Any]) -> Guess:
+    def with_given_role(self, roles: Mapping[str, Any]) -> Guess:
         """The proposal with the role that someone has given the column, if any has."""
         role = roles.get(self.column.name)
         if role is None:
@@ -78,7 +78,7 @@ class Facts:
     @cached_property
     def name(self) -> str:
         """The column's name in small letters, its words joined by ``_``."""
-        return normalised(self.series.name)
+        return normalise_name(self.series.name)
 
     @cached_property
     def _not_null(self) -> pl.Series:
@@ -142,7 +142,7 @@ class Facts:
             return bool((self.values == self.values.floor()).all())
         return self.values.dtype.is_integer()
 
-    def named(self, stems: str) -> bool:
+    def name_contains(self, stems: str) -> bool:
         """Whether the name holds one of these words, be it without "of" and the like."""
         if not stems:
             return False
@@ -152,14 +152,14 @@ class Facts:
     @cached_property
     def concepts(self) -> tuple[Concept, ...]:
         """What the name may be that of, the likeliest first."""
-        return tuple(concept for concept in CONCEPTS if self.named(concept.stems))
+        return tuple(concept for concept in CONCEPTS if self.name_contains(concept.stems))
 
     @cached_property
     def numbers(self) -> str:
         """What whole numbers of this name are: a label, a quantity or a grade; empty if it does not say."""
-        said = next((concept.numbers for concept in self.concepts if concept.numbers), "")
+        spelled = next((concept.numbers for concept in self.concepts if concept.numbers), "")
         known = (("label", LABELS), ("quantity", QUANTITIES), ("grade", GRADES))
-        return said or next((what for what, stems in known if self.named(stems)), "")
+        return spelled or next((what for what, stems in known if self.name_contains(stems)), "")
 
     def share(self, shape: str) -> float:
         """The share of the sample that matches."""
@@ -175,7 +175,7 @@ def _without_blanks(texts: pl.Series) -> pl.Series:
     return texts.filter(texts.str.strip_chars() != "")
 
 
-def normalised(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Write a name in small letters without accents, its words joined by ``_``: birthDate → birth_date."""
     plain = unicodedata.normalize("NFKD", name.translate(_LETTERS)).encode("ascii", "ignore").decode()
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)

@@ -57,7 +57,7 @@ class Numbering:
             flags[flags] = self.check(compact.filter(shaped))
         return flags
 
-    def filled(self, numbers: pl.Series) -> pl.Series:
+    def pad_with_zeros(self, numbers: pl.Series) -> pl.Series:
         """Give whole numbers, as texts, the zeros back that they may have lost."""
         if not self.width:
             return numbers
@@ -83,7 +83,7 @@ def recognise(texts: pl.Series, *, numbers: bool = False) -> NumberingMatch | No
         return None
     best: NumberingMatch | None = None
     for numbering in NUMBERINGS:
-        written = numbering.filled(texts) if numbers else texts
+        written = numbering.pad_with_zeros(texts) if numbers else texts
         if numbering.right(written.head(_FIRST)).mean() < _HALF:  # a few texts rule most numberings out
             continue
         right = numbering.right(written)
@@ -119,10 +119,10 @@ def digits_of(texts: pl.Series) -> Ints:
 
 def number_of(digits: Ints) -> Ints:
     """The number that a row of at most 18 digits writes."""
-    return weighted(digits, [10**place for place in range(digits.shape[1] - 1, -1, -1)])
+    return weighted_digit_sum(digits, [10**place for place in range(digits.shape[1] - 1, -1, -1)])
 
 
-def weighted(digits: Ints, weights: Sequence[int]) -> Ints:
+def weighted_digit_sum(digits: Ints, weights: Sequence[int]) -> Ints:
     """The sum of the first digits, each times its weight."""
     return np.asarray(digits[:, : len(weights)] @ np.array(weights, dtype=np.int64))
 
@@ -182,7 +182,7 @@ def mod_97(texts: pl.Series) -> Flags:
 
 def sums_to(modulus: int, digits: Ints, weights: Sequence[int]) -> Flags:
     """Whether the weighted sum of the digits is a multiple of the modulus."""
-    return np.asarray(weighted(digits, weights) % modulus == 0)
+    return np.asarray(weighted_digit_sum(digits, weights) % modulus == 0)
 
 
 def letter_of(texts: pl.Series, numbers: Ints, alphabet: str) -> Flags:
@@ -269,7 +269,7 @@ def _brazilian(texts: pl.Series) -> Flags:
     digits = digits_of(texts)
     right = np.ones(len(digits), dtype=bool)
     for place in (9, 10):
-        rest = weighted(digits, range(place + 1, 1, -1)) * 10 % 11 % 10
+        rest = weighted_digit_sum(digits, range(place + 1, 1, -1)) * 10 % 11 % 10
         right &= rest == digits[:, place]
     return np.asarray(right & (digits != digits[:, :1]).any(axis=1))
 
@@ -297,19 +297,19 @@ def _turkish(texts: pl.Series) -> Flags:
 
 
 def _chinese(texts: pl.Series) -> Flags:
-    total = weighted(digits_of(texts), [2**place % 11 for place in range(17, 0, -1)])
+    total = weighted_digit_sum(digits_of(texts), [2**place % 11 for place in range(17, 0, -1)])
     return letter_of(texts, total, "10X98765432")
 
 
 def _portuguese(texts: pl.Series) -> Flags:
     digits = digits_of(texts)
-    rest = 11 - weighted(digits, range(9, 1, -1)) % 11
+    rest = 11 - weighted_digit_sum(digits, range(9, 1, -1)) % 11
     return np.asarray(np.where(rest > 9, 0, rest) == digits[:, 8])  # noqa: PLR2004
 
 
 def _romanian(texts: pl.Series) -> Flags:
     digits = digits_of(texts)
-    rest = weighted(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
+    rest = weighted_digit_sum(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
     day, month = number_of(digits[:, 5:7]), number_of(digits[:, 3:5])
     return np.asarray(np.where(rest == 10, 1, rest) == digits[:, 12]) & is_day(day, month)  # noqa: PLR2004
 
@@ -319,7 +319,7 @@ def _irish(texts: pl.Series) -> Flags:
     second = texts.str.slice(8).replace_strict(
         ["", *"ABCDEFGHI", "W"], [0, *range(1, 10), 0], return_dtype=pl.Int64
     )
-    total = weighted(digits, range(8, 1, -1)) + 9 * second.to_numpy()
+    total = weighted_digit_sum(digits, range(8, 1, -1)) + 9 * second.to_numpy()
     return letter_of(texts.str.slice(0, 8), total, "WABCDEFGHIJKLMNOPQRSTUV")
 
 
@@ -330,8 +330,8 @@ def _south_african(texts: pl.Series) -> Flags:
 
 def _baltic(texts: pl.Series) -> Flags:
     digits = digits_of(texts)
-    first = weighted(digits, (1, 2, 3, 4, 5, 6, 7, 8, 9, 1)) % 11
-    second = weighted(digits, (3, 4, 5, 6, 7, 8, 9, 1, 2, 3)) % 11 % 10
+    first = weighted_digit_sum(digits, (1, 2, 3, 4, 5, 6, 7, 8, 9, 1)) % 11
+    second = weighted_digit_sum(digits, (3, 4, 5, 6, 7, 8, 9, 1, 2, 3)) % 11 % 10
     right = np.where(first == 10, second, first) == digits[:, 10]  # noqa: PLR2004
     return np.asarray(right & is_day(number_of(digits[:, 5:7]), number_of(digits[:, 3:5])))
 

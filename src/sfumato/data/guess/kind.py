@@ -18,14 +18,14 @@ from sfumato.data.generalised.text_forms import looks_generalised
 from sfumato.data.guess import words
 from sfumato.data.guess.facts import Facts, KindSign, plain_words
 from sfumato.data.schema import Column, Kind
-from sfumato.errors import counted
+from sfumato.errors import count_noun
 
 _CODES_AT_MOST = 15  # more distinct whole numbers than this are a quantity
 _LARGEST_CODE = 999
 _APART = 5  # a missing code among positive numbers is at least this many times the largest of the rest
 _BANDS_AT_MOST = 50  # more ranges than this are no grades
 _SHOWN_IN_ORDER = 6
-_SHORT = 3  # NA may be one among words of at most this length
+_MAX_SHORT_WORD = 3  # NA may be one among words of at most this length
 
 _ISO_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}:\d{2}(\.\d+)?)?$"
 _LIKE_A_DATE = r"^\s*(?:\d{1,2}[./\-]\d{1,2}[./\-]\d{2,4}|\d{4}[./\-]\d{1,2}[./\-]\d{1,2})"
@@ -75,7 +75,7 @@ def _by_type(facts: Facts) -> KindSign | None:
     dtype = facts.series.dtype
     if dtype.is_temporal():
         codes = _missing_dates(facts, facts.values.cast(pl.String)) if dtype.is_(pl.Date) else ()
-        reason = "its type is a date or time" + _told("dates", codes)
+        reason = "its type is a date or time" + _missing_codes_note("dates", codes)
         return KindSign(Kind.DATE, reason, 1.0, {"missing": codes})
     if isinstance(dtype, pl.List):
         return KindSign(Kind.SET, "its type is a list of values", 1.0)
@@ -118,8 +118,8 @@ def _by_numbers(facts: Facts) -> KindSign | None:
     more: dict[str, Any] = {"missing": codes}
     if kind is Kind.CONTINUOUS and facts.whole:
         more["integer"] = True
-    told = "; some values stand apart and may mean missing" if codes else ""
-    return KindSign(kind, reason + told, confidence, more)
+    note = "; some values stand apart and may mean missing" if codes else ""
+    return KindSign(kind, reason + note, confidence, more)
 
 
 def _are_days(values: pl.Series, codes: tuple[int, ...]) -> bool:
@@ -155,10 +155,10 @@ def _by_text(facts: Facts) -> KindSign | None:
         reason = "numbers whose commas may part thousands or decimals: say which sign is `decimal`"
         return KindSign(Kind.NOMINAL, reason, 0.3)
     if facts.sample.str.contains(_ISO_DATE).any():
-        odd = _codes_beside(facts, _dates)
+        odd = _missing_codes_among(facts, _dates)
         if odd is not None:
             codes = (*odd, *_missing_dates(facts, facts.values))
-            reason = "dates written year, month, day" + _told("texts", codes)
+            reason = "dates written year, month, day" + _missing_codes_note("texts", codes)
             return KindSign(Kind.DATE, reason, 0.95, {"missing": codes})
     return _by_date_form(facts)
 
@@ -167,14 +167,16 @@ def _by_number_texts(facts: Facts) -> KindSign | None:
     """Speak of numbers beside texts that stand for a missing value, or for one that does not apply."""
     if facts.sample.cast(pl.Float64, strict=False).is_null().all():
         return None
-    odd = _codes_beside(facts, _floats, words.NOT_APPLICABLE)
+    odd = _missing_codes_among(facts, _floats, words.NOT_APPLICABLE)
     if odd is None:
         return None
     missing = tuple(code for code in odd if code not in words.NOT_APPLICABLE)
     numbers = _by_numbers(Facts(_floats(facts.series))) if odd else None
     if numbers is None or facts.values.str.contains(r"^\s*(-?0\d|\+)").any():
         return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": missing})
-    reason = numbers.reason + _told("texts", odd if numbers.kind is not Kind.NOMINAL else missing)
+    reason = numbers.reason + _missing_codes_note(
+        "texts", odd if numbers.kind is not Kind.NOMINAL else missing
+    )
     if numbers.kind is Kind.CONTINUOUS:
         codes = {"missing": (*odd, *numbers.facts["missing"])}
         return KindSign(Kind.CONTINUOUS, reason, numbers.confidence, {**numbers.facts, **codes})
@@ -198,7 +200,7 @@ def _by_date_form(facts: Facts) -> KindSign | None:
     """Speak of dates as they are written in a country, if only one form reads all of them."""
     if not facts.sample.str.contains(_LIKE_A_DATE).any():
         return None
-    found = {form: _codes_beside(facts, partial(days, form=form)) for form in FORMS}
+    found = {form: _missing_codes_among(facts, partial(days, form=form)) for form in FORMS}
     read = {form: odd for form, odd in found.items() if odd is not None}
     if len(read) > 1:
         forms = " or ".join(f'"{form}"' for form in read)
@@ -208,9 +210,9 @@ def _by_date_form(facts: Facts) -> KindSign | None:
         return KindSign(Kind.NOMINAL, reason, 0.3)
     for form, odd in read.items():
         codes = (*odd, *_missing_dates(facts, to_iso(facts.values, form)))
-        reason = f"dates written {form}" + _told("texts", codes)
+        reason = f"dates written {form}" + _missing_codes_note("texts", codes)
         return KindSign(Kind.DATE, reason, 0.95, {"missing": codes, "form": form})
-    if _codes_beside(facts, lambda texts: texts.str.extract(_SHORT_YEAR)) is not None:
+    if _missing_codes_among(facts, lambda texts: texts.str.extract(_SHORT_YEAR)) is not None:
         return KindSign(Kind.NOMINAL, "dates with years of two digits: write four, or it stays text", 0.3)
     unread = {form: int(days(facts.values, form).null_count()) for form in FORMS}
     form = min(unread, key=unread.__getitem__)
@@ -237,10 +239,10 @@ def _by_order(facts: Facts) -> KindSign | None:
     codes = [*words.MISSING_WORDS, *words.SHORT_MISSING_WORDS]
     odd, texts = texts.filter(texts.is_in(codes)), texts.filter(~texts.is_in(codes))
     missing = (*odd.sort(), *([""] if facts.blanks else []))  # whatever is not in the order must be missing
-    for what, read in (("ranges of numbers", _bands), ("words of a scale", _scale), ("grades", _graded)):
+    for what, read in (("ranges of numbers", _bands), ("words of a scale", _scale), ("grades", _grade_order)):
         order = read(texts, facts)
         if len(order) > 2:  # noqa: PLR2004
-            reason = f"{what}, which have an order" + _told("texts", missing)
+            reason = f"{what}, which have an order" + _missing_codes_note("texts", missing)
             return KindSign(Kind.ORDINAL, reason, 0.8, {"order": tuple(order), "missing": missing})
     return None
 
@@ -277,7 +279,7 @@ def _scale(texts: pl.Series, facts: Facts) -> list[str]:  # noqa: ARG001
     return []
 
 
-def _graded(texts: pl.Series, facts: Facts) -> list[str]:
+def _grade_order(texts: pl.Series, facts: Facts) -> list[str]:
     """The texts in order, if the column is one of grades and they are letters with a number, as G3 to G15.
 
     A word or two beside them, as SES, stand last.
@@ -302,7 +304,7 @@ def shown_order(column: Column) -> str:
         return ""
     ends = [*shown[:2], "…", shown[-1]] if len(shown) > _SHOWN_IN_ORDER else shown
     rest = len(texts) - len(shown)
-    return " < ".join(ends) + (f", and {counted(rest, 'other')}" if rest else "")
+    return " < ".join(ends) + (f", and {count_noun(rest, 'other')}" if rest else "")
 
 
 def _by_items(facts: Facts) -> KindSign | None:
@@ -347,7 +349,7 @@ def _otherwise(facts: Facts) -> KindSign:
     codes = _missing_words(facts) if facts.series.dtype == pl.String else ()
     met = set(plain_words(facts.sample)) if facts.textual and facts.distinct == 2 else set()  # noqa: PLR2004
     what = "yes or no" if met and any(met <= each for each in words.YES_NO) else "text"
-    return KindSign(Kind.NOMINAL, what + _told("texts", codes), 0.9, {"missing": codes})
+    return KindSign(Kind.NOMINAL, what + _missing_codes_note("texts", codes), 0.9, {"missing": codes})
 
 
 KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
@@ -364,11 +366,11 @@ KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
 # Codes that stand for a missing value ---------------------------------------------------------------------
 
 
-def _told(what: str, codes: tuple[str, ...]) -> str:
+def _missing_codes_note(what: str, codes: tuple[str, ...]) -> str:
     return f"; some {what} stand for a missing value" if codes else ""
 
 
-def _codes_beside(
+def _missing_codes_among(
     facts: Facts, read: Callable[[pl.Series], pl.Series], more: tuple[str, ...] = ()
 ) -> tuple[str, ...] | None:
     """The texts that do not read, if each stands for a missing value; None if one does not."""
@@ -382,7 +384,7 @@ def _missing_words(facts: Facts) -> tuple[str, ...]:
     met = set(facts.values.filter(facts.values.is_in(known)))
     # NA may be Namibia among countries of two letters, and − a grade among other signs.
     longest = int(facts.sample.str.len_chars().max() or 0)  # type: ignore[arg-type]
-    allowed = known if longest > _SHORT else words.MISSING_WORDS
+    allowed = known if longest > _MAX_SHORT_WORD else words.MISSING_WORDS
     return tuple(word for word in allowed if word in met)
 
 
@@ -397,7 +399,7 @@ def _missing_numbers(facts: Facts) -> tuple[int, ...]:
     met = [
         code for code in facts.values.filter(candidate) if (code < 0 <= low) or code >= _APART * max(high, 1)
     ]
-    return tuple(sorted(int(code) for code in _repeated(facts, met)))
+    return tuple(sorted(int(code) for code in _frequent_values(facts, met)))
 
 
 def _missing_dates(facts: Facts, texts: pl.Series) -> tuple[str, ...]:
@@ -406,10 +408,10 @@ def _missing_dates(facts: Facts, texts: pl.Series) -> tuple[str, ...]:
     if not len(met) or len(met) == len(texts):
         return ()
     values = facts.values.filter(texts.is_in(met.implode()))
-    return tuple(sorted(str(day) for day in _repeated(facts, values.to_list())))
+    return tuple(sorted(str(day) for day in _frequent_values(facts, values.to_list())))
 
 
-def _repeated(facts: Facts, met: list[Any]) -> list[Any]:
+def _frequent_values(facts: Facts, met: list[Any]) -> list[Any]:
     """Those of a few values that more than one record has."""
     if not met:
         return []

@@ -16,12 +16,12 @@ from sfumato.data.guess.kind import shown_order
 from sfumato.data.guess.person_numbers import in_records
 from sfumato.data.notebook import as_html
 from sfumato.data.persons import persons_of
+from sfumato.data.relations.associations import RelatedColumns
 from sfumato.data.relations.joining import units_of
 from sfumato.data.relations.regrouping import HOW, regroupings
-from sfumato.data.relations.related import Relation
 from sfumato.data.schema import UNIT_ROLES, Column, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import counted
+from sfumato.errors import count_noun
 
 _NAMED = 10  # the most columns that a sentence names
 
@@ -74,7 +74,7 @@ class Summary:
         """What there is to say beside kind and role."""
         notes = []
         if self.column.labels:
-            notes.append(counted(len(self.column.labels), "value label"))
+            notes.append(count_noun(len(self.column.labels), "value label"))
         if self.guess.is_guessed and (order := shown_order(self.column)):
             notes.append(f"order {order}")
         if self.codes:
@@ -83,7 +83,7 @@ class Summary:
             )
         hidden = len(self.column.missing_codes) - len(self.codes)
         if hidden:
-            notes.append(counted(hidden, "other missing code" if self.codes else "missing code"))
+            notes.append(count_noun(hidden, "other missing code" if self.codes else "missing code"))
         if self.column.missing_range is not None:
             notes.append("a range of missing codes")
         if self.related:
@@ -92,25 +92,25 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, without any value."""
-        said = self.column.to_dict()
+        payload = self.column.to_dict()
         for fact in ("missing_range", "suppressed"):
-            said.pop(fact, None)
-        counts = {word: len(said.pop(fact, ())) for fact, word in _LISTS.items()}
+            payload.pop(fact, None)
+        counts = {word: len(payload.pop(fact, ())) for fact, word in _LISTS.items()}
         return {
             "name": self.column.name,
             "type": self.dtype,
             "distinct": self.distinct,
             "missing": self.missing,
-            "kind": said.pop("kind"),
+            "kind": payload.pop("kind"),
             "kind_reason": self.guess.kind_reason,
-            "role": said.pop("role", None),
+            "role": payload.pop("role", None),
             "role_reason": self.guess.role_reason,
             "confidence": self.guess.confidence,
-            "label": said.pop("label", ""),
+            "label": payload.pop("label", ""),
             **counts,
             "known_missing_codes": list(self.codes),
             "related": list(self.related),
-            **said,
+            **payload,
         }
 
 
@@ -129,15 +129,14 @@ class PersonCounts:
 
     def sentence(self, keys: Sequence[str]) -> str:
         """How many there are, and how many of them are unique on the keys."""
-        there = (
-            f"{counted(self.persons, 'person')} with {in_records(self.fewest, self.most)} by `{self.column}`"
-        )
+        records = in_records(self.fewest, self.most)
+        there = f"{count_noun(self.persons, 'person')} with {records} by `{self.column}`"
         if not keys:
             return there
         share = percent(self.unique / self.persons)
         return (
             f"{there}; {self.unique} of {self.persons} persons ({share}) are unique on the "
-            f"{counted(len(keys), 'likely key')} {name_columns(keys)}"
+            f"{count_noun(len(keys), 'likely key')} {name_columns(keys)}"
         )
 
 
@@ -150,7 +149,7 @@ class Overview:
 
     records: int
     columns: tuple[Summary, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[RelatedColumns, ...]
     duplicates: int
     unique: int
     joins: tuple[str, ...] = ()  # on what would put records together again
@@ -175,7 +174,7 @@ class Overview:
                 "identify people: leave them out",
             ),
             _about(
-                schema.undecided(),
+                schema.columns_without_role(),
                 "has no role yet: decide, or leave it out",
                 "have no role yet: decide, or leave them out",
             ),
@@ -197,7 +196,7 @@ class Overview:
             share = percent(self.unique / self.records)
             found.append(
                 f"{self.unique} of {self.records} records ({share}) are unique on the "
-                f"{counted(len(keys), 'likely key')} {name_columns(keys)}"
+                f"{count_noun(len(keys), 'likely key')} {name_columns(keys)}"
             )
         found += [*self.joins, *([self.persons.sentence(keys)] if self.persons else [])]
         return [*self.notes, *(sentence for sentence in found if sentence)]
@@ -250,13 +249,15 @@ class Overview:
         }
 
 
-def declared(table: Table) -> Overview:
+def overview_of_schema(table: Table) -> Overview:
     """A table whose schema is known at a glance: nothing is guessed."""
     guesses = [Guess(column, _DECLARED, _DECLARED, 1.0, is_guessed=False) for column in table.schema.columns]
-    return survey(table.frame, guesses, [Relation(group, _DECLARED, 1.0) for group in table.schema.related])
+    return survey(
+        table.frame, guesses, [RelatedColumns(group, _DECLARED, 1.0) for group in table.schema.related]
+    )
 
 
-def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Relation]) -> Overview:
+def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[RelatedColumns]) -> Overview:
     """Count what there is to count in a table, beside what was proposed of it."""
     table = Table(frame, Schema(tuple(guess.column for guess in guesses)))
     columns = tuple(_summary(table, guess, relations) for guess in guesses)
@@ -305,7 +306,7 @@ def _joins(table: Table) -> Iterator[str]:
         )
 
 
-def _summary(table: Table, guess: Guess, relations: Sequence[Relation]) -> Summary:
+def _summary(table: Table, guess: Guess, relations: Sequence[RelatedColumns]) -> Summary:
     name = guess.column.name
     missing = pl.Series(table.missing(name))
     others = [

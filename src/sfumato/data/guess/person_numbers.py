@@ -3,7 +3,7 @@
 An area, a product or a department repeats too, and determines other columns, but never birth date and sex.
 So a number is believed to be a person's where it (nearly) determines two columns that stay with a person;
 with one of them, and two others that people may know, it is asked about. How far one column determines
-another is told by `sfumato.data.relations.related.determination`, here among the records whose number
+another is told by `sfumato.data.relations.associations.determination`, here among the records whose number
 repeats.
 """
 
@@ -18,9 +18,9 @@ import polars as pl
 from sfumato.data.guess import words
 from sfumato.data.guess.facts import MOST_SHARE, Facts, Guess
 from sfumato.data.guess.role import are_sexes
-from sfumato.data.relations.related import NEARLY, determination
+from sfumato.data.relations.associations import NEARLY, determination
 from sfumato.data.schema import Kind, Role
-from sfumato.errors import counted, quoted
+from sfumato.errors import count_noun, quoted
 from sfumato.kernels.arrays import Ints
 
 _FEWEST_PERSONS, _FEWEST_RECORDS = 20, 20  # with a number that repeats, below which nothing is said
@@ -70,7 +70,7 @@ def _may_number(facts: Facts, proposal: Guess) -> bool:
     role, kind = proposal.column.role, proposal.column.kind
     if role not in (None, Role.IDENTIFIER, Role.PERSON) or kind not in (Kind.CONTINUOUS, Kind.NOMINAL):
         return False
-    if facts.named(words.THINGS) or not (
+    if facts.name_contains(words.THINGS) or not (
         facts.whole or (facts.textual and facts.share(r"\s") < 1 - MOST_SHARE)
     ):
         return False
@@ -92,18 +92,18 @@ def _numbering(
         return None
     numbers = _codes(facts.series.gather(chosen))
 
-    def told(columns: Sequence[pl.Series]) -> Mapping[str, float]:
+    def determined_columns(columns: Sequence[pl.Series]) -> Mapping[str, float]:
         beside = (column for column in columns if column.name != facts.series.name)
-        shares = {each.name: _determined(numbers, each.gather(chosen)) for each in beside}
+        shares = {each.name: _determination_share(numbers, each.gather(chosen)) for each in beside}
         return {name: share for name, share in shares.items() if share >= NEARLY}
 
-    personal, further = told(traits), told(others)
+    personal, further = determined_columns(traits), determined_columns(others)
     if len(personal) < _TRAITS and not (personal and len(further) >= _OTHERS_BESIDE_ONE):
         return None
     exact = min(personal.values()) >= _EXACTLY
     named = quoted([*personal, *further][:_NAMED])
     reason = f"it repeats, and {'' if exact else 'nearly '}determines {named}: a person's number"
-    plausible = proposal.column.role is Role.PERSON or facts.named(words.NUMBERS)
+    plausible = proposal.column.role is Role.PERSON or facts.name_contains(words.NUMBERS)
     rank = (plausible or proposal.column.role is None, min(personal.values()), facts.distinct)
     sure = (0.95 if exact else 0.85) if len(personal) >= _TRAITS else _DOUBTFUL
     return PersonNumber(facts.series.name, reason, sure, rank)
@@ -119,7 +119,7 @@ def _codes(values: pl.Series) -> Ints:
     return dense.astype(np.int64) - int((codes == -1).any())
 
 
-def _determined(numbers: Ints, values: pl.Series) -> float:
+def _determination_share(numbers: Ints, values: pl.Series) -> float:
     return determination(numbers, _codes(values), least=_FEWEST_RECORDS)[0]
 
 
@@ -141,5 +141,5 @@ def find_member_number(facts: Sequence[Facts], guesses: Sequence[Guess]) -> tupl
 def in_records(fewest: int, most: int) -> str:
     """How many records persons have, in words: 3 records each, 1 to 7 records each."""
     if fewest == most:
-        return f"{counted(most, 'record')} each"
+        return f"{count_noun(most, 'record')} each"
     return f"{fewest} to {most} records each"

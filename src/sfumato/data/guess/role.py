@@ -26,7 +26,7 @@ _MANY_UNITS = 15  # fewer distinct numbers than this are a type of household or 
 _MIN_RECORDS = 20  # records below which "all distinct" says nothing
 _LEAST_NUMBER = 1_000  # whole numbers below this may be counts
 _SEVERAL = 5  # distinct values below which a shape says nothing
-_LONG = 6  # words that make a text a sentence
+_MIN_WORDS_OF_SENTENCE = 6  # words that make a text a sentence
 _MANY_TEXTS = 50  # different texts that are more than a list of answers
 _MANY_WORDS = 20  # the same in a column that is called one of free text
 _FEW_WORDS = 12  # the most words that a column of sexes or marital states has
@@ -158,7 +158,7 @@ def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
     found = recognise(facts.sample, numbers=facts.series.dtype.is_numeric())
     if found is None or found.share < MOST_SHARE:
         return None
-    hinted = facts.named(found.numbering.hints) or facts.named(words.PERSON_NUMBERS)
+    hinted = facts.name_contains(found.numbering.hints) or facts.name_contains(words.PERSON_NUMBERS)
     if not hinted and (not found.enough or facts.distinct_share < _SHARED):
         return None
     several = "; several records share one" if facts.distinct_share < _MOSTLY_DISTINCT else ""
@@ -167,7 +167,7 @@ def _by_number(facts: Facts, kind: Kind) -> RoleSign | None:
 
 def _by_numbering(facts: Facts, kind: Kind) -> RoleSign | None:  # noqa: ARG001
     """Speak of numbers of which nearly every record has its own: tax_number, employee_no."""
-    if not facts.whole or not facts.named(words.NUMBERS) or len(facts.present) < _MIN_RECORDS:
+    if not facts.whole or not facts.name_contains(words.NUMBERS) or len(facts.present) < _MIN_RECORDS:
         return None
     if facts.distinct_share < MOST_SHARE or not (facts.values.abs() >= _LEAST_NUMBER).any():
         return None
@@ -194,11 +194,11 @@ def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
     if not facts.textual or kind is not Kind.NOMINAL:
         return None
     spaced = facts.share(r"\S\s+\S")
-    if facts.named(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
+    if facts.name_contains(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
         return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
     if len(facts.sample) < _SEVERAL:
         return None
-    long = facts.share(rf"(?:\S+\s+){{{_LONG - 1},}}\S") >= _MOSTLY_DISTINCT
+    long = facts.share(rf"(?:\S+\s+){{{_MIN_WORDS_OF_SENTENCE - 1},}}\S") >= _MOSTLY_DISTINCT
     if long and facts.distinct_share >= _MOSTLY_DISTINCT:
         reason = "long texts, mostly distinct: free text may name people"
         return RoleSign(Role.IDENTIFIER, reason, 0.87)
@@ -257,7 +257,7 @@ def _by_people(facts: Facts, kind: Kind) -> RoleSign | None:
 def _among(facts: Facts, names: str) -> float:
     """The share of the sample in which one of these names stands."""
     parts = _plain(facts.sample).str.split(" ")
-    return float(parts.list.eval(pl.element().is_in(_listed(names))).list.any().mean() or 0.0)  # type: ignore[arg-type]
+    return float(parts.list.eval(pl.element().is_in(_split_names(names))).list.any().mean() or 0.0)  # type: ignore[arg-type]
 
 
 def _plain(texts: pl.Series) -> pl.Series:
@@ -267,7 +267,7 @@ def _plain(texts: pl.Series) -> pl.Series:
 
 
 @cache
-def _listed(names: str) -> list[str]:
+def _split_names(names: str) -> list[str]:
     return names.split()
 
 

@@ -45,8 +45,8 @@ def _stems(table: Mapping[str, str]) -> str:
 
 def _phrases(table: Mapping[str, str]) -> tuple[str, ...]:
     """Each phrase as it stands, in small letters, in capitals, and with one capital in front."""
-    said = [phrase for phrases in table.values() for phrase in phrases.split("|")]
-    forms = ((one, one.lower(), one.upper(), one[:1].upper() + one[1:]) for one in said)
+    every_phrase = [phrase for phrases in table.values() for phrase in phrases.split("|")]
+    forms = ((one, one.lower(), one.upper(), one[:1].upper() + one[1:]) for one in every_phrase)
     return tuple(dict.fromkeys(form for each in forms for form in each))
 
 

@@ -20,7 +20,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import WILDCARD, Values, canonical_text
 from sfumato.data.generalised.text_forms import codes_of, to_text
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.errors import DataError, ParameterError, PlanError, counted
+from sfumato.errors import DataError, ParameterError, PlanError, count_noun
 
 Bin: TypeAlias = tuple[Fraction | None, Fraction | None]
 
@@ -44,7 +44,7 @@ def from_intervals(
     A value on a cut belongs to the interval above it. Whole numbers have labels like ``[20;24]``; for
     decimals the label ``[20;25]`` names its two cuts, and 25 itself climbs to ``[25;30]``.
     """
-    steps, start = [_exactly(width) for width in widths], _exactly(origin)
+    steps, start = [_exact_fraction(width) for width in widths], _exact_fraction(origin)
     if min(steps, default=0) <= 0 or any(wide % narrow for narrow, wide in pairwise(steps)):
         raise ParameterError(
             f"`widths` must be above 0 and each a multiple of the one before, got: `{list(widths)}`",
@@ -62,7 +62,7 @@ def from_cuts(values: Values, *, cuts: Sequence[Sequence[float]], name: str = ""
 
     The lowest and the highest interval of a level are unbounded: ``[;17]``, ``[18;64]``, ``[65;]``.
     """
-    levels = [[_exactly(cut) for cut in level] for level in cuts]
+    levels = [[_exact_fraction(cut) for cut in level] for level in cuts]
     unordered = any(low >= high for level in levels for low, high in pairwise(level))
     if not all(levels) or unordered or any(not set(high) <= set(low) for low, high in pairwise(levels)):
         raise ParameterError(
@@ -77,12 +77,12 @@ def from_cuts(values: Values, *, cuts: Sequence[Sequence[float]], name: str = ""
 def by_cuts(values: Values, levels: Sequence[Sequence[Fraction]], *, name: str = "") -> Hierarchy:
     """Build as `from_cuts` does from cuts that nest, which is not looked at here."""
     leaves = distinct_texts(values)
-    real = _finite(leaves, named(name, values)).to_numpy()
+    real = _finite(leaves, hierarchy_name(name, values)).to_numpy()
     marks = [cut for level in levels for cut in level]
     numeric = isinstance(values, pl.Series) and values.dtype.is_numeric()
     if not numeric or np.abs(real).max(initial=0) >= _FIRST_INEXACT:
         # Double precision may not tell such values from a cut, so they are compared as they are written.
-        bins = [_binned(level) for level in levels]
+        bins = [_bin_of_cuts(level) for level in levels]
         return _from_bins(values, bins, marks=marks, name=name)
     whole = bool((real == np.floor(real)).all()) and all(mark.denominator == 1 for mark in marks)
     table = {"leaf": leaves}
@@ -90,10 +90,10 @@ def by_cuts(values: Values, levels: Sequence[Sequence[Fraction]], *, name: str =
         labels = _interval_labels([None, *level], [*level, None], whole=whole)
         bins_of = np.searchsorted([_double(cut) for cut in level], real, side="right")
         table[str(place)] = labels.gather(bins_of)
-    return Hierarchy.from_levels(rooted(table), name=named(name, values))
+    return Hierarchy.from_levels(add_root(table), name=hierarchy_name(name, values))
 
 
-def _binned(level: Sequence[Fraction]) -> Callable[[Fraction], Bin]:
+def _bin_of_cuts(level: Sequence[Fraction]) -> Callable[[Fraction], Bin]:
     bounded: list[Fraction | None] = [None, *level, None]
     return lambda value: (bounded[place := bisect_right(level, value)], bounded[place + 1])
 
@@ -128,8 +128,8 @@ def from_prefix(
             return begins + mark * (len(leaves[0]) - n)
         return leaves.zip_with(leaves.str.len_chars() < n, begins + mark)
 
-    kept = {str(n): cut(n) for n in lengths}
-    return Hierarchy.from_levels(rooted({"leaf": leaves, **kept}), name=named(name, values))
+    levels = {str(n): cut(n) for n in lengths}
+    return Hierarchy.from_levels(add_root({"leaf": leaves, **levels}), name=hierarchy_name(name, values))
 
 
 def from_tree(tree: Mapping[str, Any], *, name: str = "") -> Hierarchy:
@@ -165,11 +165,11 @@ def from_dates(
         )
     dates = values.drop_nulls().unique().sort()
     parts = {level: _DATE_PARTS[level](dates) for level in levels}
-    table = rooted({"leaf": canonical_text(dates), **parts})
-    return Hierarchy.from_levels(table, name=named(name, values))
+    table = add_root({"leaf": canonical_text(dates), **parts})
+    return Hierarchy.from_levels(table, name=hierarchy_name(name, values))
 
 
-def named(name: str, values: Values) -> str:
+def hierarchy_name(name: str, values: Values) -> str:
     """The name of a hierarchy: the one given, or that of its column."""
     return name or (values.name if isinstance(values, pl.Series) else "")
 
@@ -180,7 +180,7 @@ def distinct_texts(values: Values) -> pl.Series:
     return canonical_text(series.unique().sort()).drop_nulls()
 
 
-def _exactly(number: Any) -> Fraction:
+def _exact_fraction(number: Any) -> Fraction:
     """A number as it is written in decimals: 0.1 is a tenth, so that 0.3 lies on a cut of width 0.1."""
     try:
         return Fraction(str(number))
@@ -192,7 +192,7 @@ def _from_bins(
     values: Values, bins: Sequence[Callable[[Fraction], Bin]], *, marks: Sequence[Fraction], name: str
 ) -> Hierarchy:
     """Build the levels that label each value with its bin; ``marks`` are the numbers bins are made of."""
-    leaves, name = distinct_texts(values), named(name, values)
+    leaves, name = distinct_texts(values), hierarchy_name(name, values)
     _finite(leaves, name)
     numbers = [Fraction(leaf) for leaf in leaves]
     whole = all(number.denominator == 1 for number in (*numbers, *marks))
@@ -200,19 +200,19 @@ def _from_bins(
     for level, binned in enumerate(bins, start=1):
         lo, hi = ([end[side] for end in map(binned, numbers)] for side in (0, 1))
         levels[str(level)] = _interval_labels(lo, hi, whole=whole)
-    return Hierarchy.from_levels(rooted(levels), name=name)
+    return Hierarchy.from_levels(add_root(levels), name=name)
 
 
 def _finite(leaves: pl.Series, name: str) -> pl.Series:
     real = leaves.cast(pl.Float64, strict=False)
     if n_odd := int((~real.is_finite()).fill_null(value=True).sum()):
         raise DataError(
-            f"the values of `{name}` must be finite numbers, got {counted(n_odd, 'value')} others"
+            f"the values of `{name}` must be finite numbers, got {count_noun(n_odd, 'value')} others"
         )
     return real
 
 
-def rooted(levels: Mapping[str, pl.Series]) -> pl.DataFrame:
+def add_root(levels: Mapping[str, pl.Series]) -> pl.DataFrame:
     """A table of these levels and of the wildcard above them."""
     table = pl.DataFrame(dict(levels))
     return table.with_columns(pl.repeat(WILDCARD, table.height, eager=True).alias("root"))
@@ -252,7 +252,7 @@ def _climbs(parents: Mapping[str, str], name: str) -> list[list[str]]:
     n_circling = len(parents.keys() - on_the_way) + sum(path[-1] in parents for path in paths)
     if n_circling:
         raise PlanError.gather(
-            f"the tree `{name}`", [f"{counted(n_circling, 'label')} that lead round in a circle"]
+            f"the tree `{name}`", [f"{count_noun(n_circling, 'label')} that lead round in a circle"]
         )
     return paths
 

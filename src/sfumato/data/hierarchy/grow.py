@@ -17,11 +17,18 @@ import polars as pl
 
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, Values, canonical_text
 from sfumato.data.generalised.text_forms import to_text
-from sfumato.data.hierarchy.build import by_cuts, distinct_texts, from_dates, from_prefix, named, rooted
+from sfumato.data.hierarchy.build import (
+    add_root,
+    by_cuts,
+    distinct_texts,
+    from_dates,
+    from_prefix,
+    hierarchy_name,
+)
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Scalar, Schema
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, ParameterError, RefusedError, counted
+from sfumato.errors import DataError, ParameterError, RefusedError, count_noun
 from sfumato.kernels.arrays import Floats
 
 Labels = Sequence[tuple[Scalar, str]]
@@ -210,7 +217,7 @@ def _sorted_numbers(series: pl.Series) -> Floats:
     real = numbers.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     if n_odd := int((~np.isfinite(real)).sum()):
         raise DataError(
-            f"the values of `{series.name}` must be finite numbers, got others in {counted(n_odd, 'record')}"
+            f"the values of `{series.name}` must be finite, got others in {count_noun(n_odd, 'record')}"
         )
     return np.sort(real)
 
@@ -226,7 +233,7 @@ def _whole_power(number: int, base: int) -> int:
 def _present(values: Values, name: str = "") -> pl.Series:
     """The values that are there, as a series with a name; at least one."""
     series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
-    series = series.alias(named(name, series)).drop_nulls()
+    series = series.alias(hierarchy_name(name, series)).drop_nulls()
     series = series.drop_nans() if series.dtype.is_float() else series
     if series.is_empty():
         raise DataError(f"the values of `{series.name}` must not all be missing, got: none that is there")
@@ -242,7 +249,7 @@ def _from_calendar(values: pl.Series) -> Hierarchy:
         dates = dates.cast(pl.String).str.to_date("%Y-%m-%d", strict=False)
         if n_odd := dates.null_count():
             raise DataError(
-                f"the values of `{dates.name}` must be dates, got {counted(n_odd, 'record')} with others",
+                f"the values of `{dates.name}` must be dates, got {count_noun(n_odd, 'record')} with others",
                 hint="write 2026-11-15",
             )
     levels = ["month", "quarter", "year"]
@@ -303,7 +310,7 @@ def from_frequencies(
     series = _present(values, name)
     leaves = distinct_texts(series)
     counts = canonical_text(series).alias("leaf").value_counts(name="n")
-    found = pl.DataFrame({"leaf": leaves, "name": _called(leaves, labels)})
+    found = pl.DataFrame({"leaf": leaves, "name": _leaf_names(leaves, labels)})
     found = found.join(counts, on="leaf", how="left", maintain_order="left")
     names = found.group_by("name", maintain_order=True).agg(pl.col("n").sum()).with_row_index("place")
     ranked = names.sort(["n", "place"], descending=[True, False])["place"].to_numpy()
@@ -312,7 +319,7 @@ def from_frequencies(
         group = np.full(len(names), size - 1)
         group[ranked[: size - 1]] = np.arange(size - 1)
         groups.append(group)
-    return _joined(found, names["name"], groups, named(name, series), "other: {n} values")
+    return _join_leaves(found, names["name"], groups, hierarchy_name(name, series), "other: {n} values")
 
 
 def from_order(
@@ -327,26 +334,26 @@ def from_order(
         raise ParameterError(f"`levels` must be at least 1, got: `{levels}`")
     series = _present(values, name)
     leaves = _ordered_texts(series, order)
-    found = pl.DataFrame({"leaf": leaves, "name": _called(leaves, labels)})
+    found = pl.DataFrame({"leaf": leaves, "name": _leaf_names(leaves, labels)})
     names = found["name"].unique(maintain_order=True)
     fanout = max(2, math.ceil((len(names) / 2) ** (1 / levels)))
     widths = [fanout**power for power in range(1, levels + 1) if fanout**power < len(names)]
     groups = [np.arange(len(names)) // width for width in widths]
-    return _joined(found, names, groups, named(name, series), "{first} … {last}")
+    return _join_leaves(found, names, groups, hierarchy_name(name, series), "{first} … {last}")
 
 
 def from_labels(values: Values, *, labels: Labels, separator: str = ":", name: str = "") -> Hierarchy:
     """Build from what codes mean: 724, ``Europe: Spain``, ``Europe``; one without a label means itself."""
     series = _present(values, name)
     leaves = distinct_texts(series)
-    called = _called(leaves, labels)
+    called = _leaf_names(leaves, labels)
     table = {"leaf": leaves, "name": called}
     if _is_structured(called.to_list(), separator):
         parts = [[part.strip() for part in text.split(separator)] for text in called]
         for depth in range(max(map(len, parts)) - 1, 0, -1):
             shortened = [f"{separator} ".join(each[:depth]) or separator for each in parts]
             table[str(depth)] = pl.Series(shortened, dtype=pl.String)
-    return Hierarchy.from_levels(rooted(table), name=named(name, series))
+    return Hierarchy.from_levels(add_root(table), name=hierarchy_name(name, series))
 
 
 def _is_structured(labels: Sequence[str], separator: str) -> bool:
@@ -355,10 +362,12 @@ def _is_structured(labels: Sequence[str], separator: str) -> bool:
     return 0 < len(set(begun)) < len(begun)
 
 
-def _called(leaves: pl.Series, labels: Labels) -> pl.Series:
+def _leaf_names(leaves: pl.Series, labels: Labels) -> pl.Series:
     """What each leaf is called: its label, or itself where it has none."""
-    said = {canonical_text(pl.Series([code])).item(): label for code, label in labels if label != WILDCARD}
-    return leaves.replace(list(said), list(said.values())) if said else leaves
+    label_of = {
+        canonical_text(pl.Series([code])).item(): label for code, label in labels if label != WILDCARD
+    }
+    return leaves.replace(list(label_of), list(label_of.values())) if label_of else leaves
 
 
 def _ordered_texts(series: pl.Series, order: Sequence[Scalar]) -> pl.Series:
@@ -370,7 +379,7 @@ def _ordered_texts(series: pl.Series, order: Sequence[Scalar]) -> pl.Series:
     if unknown := int((~leaves.is_in(listed.implode())).sum()):
         raise DataError(
             f"the values of `{series.name}` must all stand in its declared order, "
-            f"got {counted(unknown, 'value')} that do not",
+            f"got {count_noun(unknown, 'value')} that do not",
             hint="complete `order`, or declare the code as missing",
         )
     return listed
@@ -385,7 +394,7 @@ def _falling(number: int, few: int, levels: int) -> list[int]:
     return sizes
 
 
-def _joined(
+def _join_leaves(
     found: pl.DataFrame, names: pl.Series, groups: Sequence[np.ndarray], name: str, many: str
 ) -> Hierarchy:
     """Build the levels on which leaves, by their names, are joined into groups."""
@@ -404,7 +413,7 @@ def _joined(
             labels.append(label)
         of_name = of_name.join(joined.select("group", label=pl.Series(labels)), on="group", how="left")
         table[str(level)] = found.join(of_name, on="name", how="left", maintain_order="left")["label"]
-    return Hierarchy.from_levels(rooted(table), name=name)
+    return Hierarchy.from_levels(add_root(table), name=name)
 
 
 def _set_label(members: Sequence[str], many: str) -> str:

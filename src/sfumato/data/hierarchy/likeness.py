@@ -23,7 +23,7 @@ def labels_of(hierarchy: Hierarchy, table: Table, name: str) -> Ints:
     return np.column_stack(of_values).astype(np.int64)[column.codes]  # code −1 is the last
 
 
-def not_covered(hierarchy: Hierarchy | None, name: str, *tables: Table) -> str | None:
+def why_not_covered(hierarchy: Hierarchy | None, name: str, *tables: Table) -> str | None:
     """Why values of a column cannot be compared by a hierarchy; None if they can."""
     if hierarchy is None:
         return f"`{name}` has no hierarchy"

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Nodes, canonical_text, match_leaves
-from sfumato.errors import DataError, ParameterError, PlanError, counted
+from sfumato.errors import DataError, ParameterError, PlanError, count_noun
 from sfumato.kernels.arrays import Codes
 
 Unseen: TypeAlias = Literal["raise", "root"]
@@ -82,7 +82,7 @@ class Hierarchy:
     @property
     def root(self) -> str:
         """The single label of the last level."""
-        return str(self._coded[-1][0][0])
+        return str(self._level_codes[-1][0][0])
 
     def labels(self, level: int) -> pl.Series:
         """The distinct labels of a level, in the order of its rows; `codes` are positions in it.
@@ -101,10 +101,10 @@ class Hierarchy:
             raise ParameterError(
                 f"`level` of the hierarchy `{self.name}` must be from 0 to {self.height - 1}, got: `{level}`"
             )
-        return self._coded[level]
+        return self._level_codes[level]
 
     @cached_property
-    def _coded(self) -> list[tuple[pl.Series, Codes]]:
+    def _level_codes(self) -> list[tuple[pl.Series, Codes]]:
         """The labels of each level and, for each leaf, the position of its label among them."""
         self.require()
         coded = []
@@ -147,8 +147,8 @@ class Hierarchy:
             unseen = values.filter(pl.Series(found == UNSEEN))
             if len(unseen):
                 faults.append(
-                    f"{counted(unseen.n_unique(), 'value')} of `{column or values.name}` "
-                    f"({counted(len(unseen), 'record')}) not among its {self.n_leaves} leaves"
+                    f"{count_noun(unseen.n_unique(), 'value')} of `{column or values.name}` "
+                    f"({count_noun(len(unseen), 'record')}) not among its {self.n_leaves} leaves"
                 )
         return faults
 
@@ -159,10 +159,10 @@ class Hierarchy:
             faults.append("no values")
         if n_short := self.levels.select(pl.any_horizontal(pl.all().is_null()).sum()).item():
             faults.append(
-                f"{counted(n_short, 'row')} with fewer levels than the {self.height} of the deepest"
+                f"{count_noun(n_short, 'row')} with fewer levels than the {self.height} of the deepest"
             )
         if n_twice := leaves.drop_nulls().value_counts().filter(pl.col("count") > 1).height:
-            faults.append(f"{counted(n_twice, 'value')} on more than one row")
+            faults.append(f"{count_noun(n_twice, 'value')} on more than one row")
         if (leaves == WILDCARD).any():
             faults.append(f"a value called `{WILDCARD}`, which is the wildcard's name")
         n_narrowed = 0
@@ -172,10 +172,10 @@ class Hierarchy:
                 n_narrowed += steps.filter(steps[:, 0] == WILDCARD, steps[:, 1] != WILDCARD).height
             if n_split := steps[:, 0].value_counts().filter(pl.col("count") > 1).height:
                 faults.append(
-                    f"{counted(n_split, 'label')} of level {level} with several parents at level {level + 1}"
+                    f"{count_noun(n_split, 'label')} of level {level} with several parents at {level + 1}"
                 )
         if n_narrowed:
-            faults.append(f"{counted(n_narrowed, 'label')} above `{WILDCARD}`, which nothing can be above")
+            faults.append(f"{count_noun(n_narrowed, 'label')} above `{WILDCARD}`, which nothing can be above")
         if (n_roots := self.levels[:, -1].drop_nulls().n_unique()) > 1:
             faults.append(f"{n_roots} roots instead of one at level {self.height - 1}")
         return tuple(faults)
@@ -224,7 +224,7 @@ class Hierarchy:
 
     @cached_property
     def _nodes(self) -> Nodes:
-        shown = [labels.gather(codes) for labels, codes in self._coded]
+        shown = [labels.gather(codes) for labels, codes in self._level_codes]
         stacked = pl.concat(shown)
         labels = pl.concat([stacked, pl.Series("labels", [WILDCARD])]).unique(maintain_order=True)
         rows, codes = (

@@ -20,7 +20,7 @@ _PAIRS = 500_000  # of values whose difference is looked at
 _LARGE_DRIFT = 0.25  # of the range: what is farther apart is nobody's rise
 
 
-def numbered(*columns: npt.NDArray[np.generic]) -> Ints:
+def number_combinations(*columns: npt.NDArray[np.generic]) -> Ints:
     """Number the distinct combinations of several arrays from 0: one number for each place in them."""
     codings = []
     for column in columns:
@@ -65,11 +65,11 @@ def _close(nearest: Floats, share: float) -> Flags:
 
 def _near_points(points: Floats, cells: Ints, share: float) -> Ints:
     """Sets of points; those that are equal are one point, or a tree would compare them all."""
-    of_point = numbered(cells, *points.T)
+    of_point = number_combinations(cells, *points.T)
     firsts, counts = np.unique(of_point, return_index=True, return_counts=True)[1:]
     if len(firsts) == 1:
         return of_point
-    apart, far = _apart(points[firsts], cells[firsts])
+    apart, far = _add_cell_coordinate(points[firsts], cells[firsts])
     distances, places = _nearest(apart, apart, 2)
     nearest = np.where(counts > 1, 0.0, distances[:, 1])
     nearest[nearest >= far] = np.inf  # of another cell
@@ -85,10 +85,10 @@ def _nearest(points: Floats, others: Floats, k: int) -> tuple[Floats, Ints]:
     return found
 
 
-def _apart(points: Floats, cells: Ints) -> tuple[Floats, float]:
+def _add_cell_coordinate(points: Floats, cells: Ints) -> tuple[Floats, float]:
     """The points with a coordinate more, by which those of other cells are farther than any of their own."""
     far = 2 * math.sqrt(float((np.ptp(points, axis=0) ** 2).sum())) + 1
-    return np.column_stack((points, numbered(cells) * far)), far
+    return np.column_stack((points, number_combinations(cells) * far)), far
 
 
 def _components(n: int, these: Ints, those: Ints) -> Ints:
@@ -153,7 +153,7 @@ def chains(points: Floats, cells: Ints, waves: Ints) -> Ints:
         return np.arange(n)
     # Each record stands before the next wave, and again behind the last.
     row, behind = np.tile(rows, 2), np.repeat([False, True], len(rows))
-    groups = numbered(waves[row] - behind, cells[row])
+    groups = number_combinations(waves[row] - behind, cells[row])
     find = _next_values if points.shape[1] == 1 else _next_points
     these, those = find(points[row], groups, behind)
     return _components(n, row[these], row[those])
@@ -187,9 +187,9 @@ def _other_side(sides: Flags, places: Ints, *, upwards: bool) -> Ints:
 
 def _next_points(points: Floats, groups: Ints, behind: Flags) -> tuple[Ints, Ints]:
     """The pairs, one of either side, that are each other's nearest points; of equal points the first."""
-    apart, far = _apart(points, groups)
-    kept = np.unique(numbered(groups, behind, *points.T), return_index=True)[1]
-    left, right = kept[~behind[kept]], kept[behind[kept]]
+    apart, far = _add_cell_coordinate(points, groups)
+    first_rows = np.unique(number_combinations(groups, behind, *points.T), return_index=True)[1]
+    left, right = first_rows[~behind[first_rows]], first_rows[behind[first_rows]]
     if not len(left) or not len(right):
         return left[:0], right[:0]
     distances, forth = _nearest(apart[right], apart[left], 1)

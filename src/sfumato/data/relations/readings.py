@@ -61,7 +61,7 @@ def with_likely_values(
     coarse = [name for name in names if opened.is_generalised(name)]
     if not coarse:
         return released
-    groups = _alike(released, keys)
+    groups = _classes_of_keys(released, keys)
     for name in coarse:
         if name in opened.nodes:
             found = _likely_labels(groups, opened, name)
@@ -74,7 +74,7 @@ def with_likely_values(
     return read
 
 
-def _alike(table: Table, keys: Sequence[str]) -> pl.DataFrame:
+def _classes_of_keys(table: Table, keys: Sequence[str]) -> pl.DataFrame:
     """The class of each record: those alike in the keys have one."""
     classes = Classes.of(table, tuple(keys)).of_record if keys else np.zeros(len(table), dtype=np.int64)
     return pl.DataFrame({"class": classes}).with_row_index("row")

@@ -42,7 +42,7 @@ HOW: Mapping[How, str] = {
 }
 
 _BELIEVED = 0.25  # the share of right sets from which on an intruder believes them
-_SURE = 1.959964  # standard deviations of an interval of 95 %
+_Z_95 = 1.959964  # standard deviations of an interval of 95 %
 _CHANCE = 0.05  # what is as likely by chance, of all that is tried, is not believed
 _SOME_UNITS = (5_000, 50_000)  # units looked at before all of them
 _STABLE = 0.95  # the share of units whose records are equal in a column that stays, or differ in a wave
@@ -97,7 +97,7 @@ class Regrouping:
     @property
     def is_trusted(self) -> bool:
         """Whether an intruder believes it: more than a quarter of the sets are right, with 95 % certainty."""
-        return bool(self.sets) and wilson(self.right, self.sets, _SURE)[0] >= _BELIEVED
+        return bool(self.sets) and wilson(self.right, self.sets, _Z_95)[0] >= _BELIEVED
 
 
 def released_units(original: Table, source_rows: Ints) -> dict[str, Ints]:
@@ -160,7 +160,7 @@ def _is_coded(released: Table, name: str) -> bool:
 # Records to look at ---------------------------------------------------------------------------------------
 
 
-class _Agreement(NamedTuple):
+class _UnitAgreement(NamedTuple):
     """The shares of units whose records are all equal in a column, and of those of which two are."""
 
     all: float
@@ -168,7 +168,7 @@ class _Agreement(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Records:
+class _UnitRecords:
     """Released records, or those of some units, and the unit of each that has two or more; −1 else."""
 
     table: Table
@@ -179,7 +179,7 @@ class _Records:
         """The share of records that have a companion."""
         return float((self.units >= 0).mean())
 
-    def some(self, most: int) -> _Records:
+    def some(self, most: int) -> _UnitRecords:
         """Those of so many units, and as many of the other records; all, where there are no more units.
 
         Units are taken by a hash of their numbers: every tenth would be of one kind where kinds take turns.
@@ -190,7 +190,7 @@ class _Records:
         whose = np.where(self.units < 0, np.arange(len(self.units)), self.units).astype(np.uint64)
         hashed = (whose * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
         rows = np.flatnonzero(hashed < most / n_units * 2**32)
-        return _Records(self.table.take(rows), _several(self.units[rows]))
+        return _UnitRecords(self.table.take(rows), _several(self.units[rows]))
 
     def coding(self, name: str) -> Coding:
         """The values of a column as codes, 0 where missing."""
@@ -213,7 +213,7 @@ class _Records:
         """A number for each record, the same for those that are equal in some columns."""
         return number(pack([self.coding(name) for name in names], len(self.units)))[0]
 
-    def agreement(self, name: str) -> _Agreement:
+    def agreement(self, name: str) -> _UnitAgreement:
         """How often records of a unit are equal in a column."""
         rows = np.flatnonzero(self.units >= 0)
         codes, units = self.coding(name).codes[rows].astype(np.int64), self.units[rows]
@@ -222,7 +222,7 @@ class _Records:
         inside = units[1:] == units[:-1]
         equal = np.bincount(units[1:][inside & (codes[1:] == codes[:-1])], minlength=int(units[-1]) + 1)
         sizes = np.bincount(units)
-        return _Agreement(float((equal == sizes - 1).mean()), float((equal > 0).mean()))
+        return _UnitAgreement(float((equal == sizes - 1).mean()), float((equal > 0).mean()))
 
 
 def _several(units: Ints) -> Ints:
@@ -255,7 +255,7 @@ class _Equality:
         """All columns it takes."""
         return self.columns
 
-    def sets(self, records: _Records) -> Ints:
+    def sets(self, records: _UnitRecords) -> Ints:
         """The set of each record."""
         codings = [records.coding(name) for name in self.columns]
         numbers = number(pack(codings, len(records.units)))[0]
@@ -264,7 +264,7 @@ class _Equality:
 
 
 @dataclass(frozen=True)
-class _Nearness:
+class _NearestGrouping:
     """Records are near each other in some columns of numbers, among those that are equal in others."""
 
     columns: tuple[str, ...]
@@ -277,7 +277,7 @@ class _Nearness:
         """All columns it takes."""
         return (*self.columns, *self.equal)
 
-    def sets(self, records: _Records) -> Ints:
+    def sets(self, records: _UnitRecords) -> Ints:
         """The set of each record."""
         numbers = [_numbers(records, name) for name in self.columns]
         if len(numbers) > 1:
@@ -301,7 +301,7 @@ class _Succession:
         """All columns it takes."""
         return (self.wave, *self.columns, *self.equal)
 
-    def sets(self, records: _Records) -> Ints:
+    def sets(self, records: _UnitRecords) -> Ints:
         """The set of each record."""
         waves, scale = records.waves(self.wave), wave_ranks if self.by_rank else wave_levels
         numbers = [scale(_numbers(records, name), waves) for name in self.columns]
@@ -322,21 +322,21 @@ class _Drift:
         """All columns it takes."""
         return (*self.columns, *self.equal)
 
-    def sets(self, records: _Records) -> Ints:
+    def sets(self, records: _UnitRecords) -> Ints:
         """The set of each record."""
         return drift_chains(_numbers(records, self.columns[0]), records.cells(self.equal))
 
 
-_Way: TypeAlias = _Equality | _Nearness | _Succession | _Drift
+_Way: TypeAlias = _Equality | _NearestGrouping | _Succession | _Drift
 
 
-def _numbers(records: _Records, name: str) -> Floats:
+def _numbers(records: _UnitRecords, name: str) -> Floats:
     """The numbers of a column: those of some records were numbers, and where others are not, none is."""
     numbers = records.numbers(name)
     return np.full(len(records.units), np.nan) if numbers is None else numbers
 
 
-def _ways(records: _Records, names: tuple[str, ...]) -> Iterator[_Way]:
+def _ways(records: _UnitRecords, names: tuple[str, ...]) -> Iterator[_Way]:
     """All ways that are tried."""
     names = tuple(name for name in sorted(names) if len(_distinct(records, name)) > 1)
     agreement = {name: records.agreement(name) for name in names}
@@ -350,7 +350,7 @@ def _ways(records: _Records, names: tuple[str, ...]) -> Iterator[_Way]:
     numeric = {name: each for name in names if (each := records.numbers(name)) is not None}
     numeric = dict(list(numeric.items())[:_MOST_COLUMNS])
     for columns, equal in _numeric_ways(records, numeric, stable):
-        yield _Nearness(columns, equal)
+        yield _NearestGrouping(columns, equal)
         if len(columns) == 1:
             yield _Drift(columns, equal)
     differing = [
@@ -367,13 +367,13 @@ def _ways(records: _Records, names: tuple[str, ...]) -> Iterator[_Way]:
             yield _Succession(wave, columns, equal, by_rank)
 
 
-def _distinct(records: _Records, name: str) -> Ints:
+def _distinct(records: _UnitRecords, name: str) -> Ints:
     coding = records.coding(name)
     return distinct_of(coding.codes, coding.space)[0]
 
 
 def _numeric_ways(
-    records: _Records, numeric: Mapping[str, Floats], stable: tuple[str, ...]
+    records: _UnitRecords, numeric: Mapping[str, Floats], stable: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Each column of numbers, and all that belong to units, alone and among those equal in what stays."""
     alike = tuple(name for name, each in numeric.items() if _correlation(each, records.units) > _ALIKE)
@@ -400,7 +400,7 @@ def _correlation(values: Floats, units: Ints) -> float:
 
 def _of_unit(released: Table, names: tuple[str, ...], unit: str, numbers: Ints) -> list[Regrouping]:
     """The regroupings of the units of one column."""
-    everyone = _Records(released, _several(numbers))
+    everyone = _UnitRecords(released, _several(numbers))
     if everyone.units.max(initial=-1) < 0:
         return []
     ways = list(_ways(everyone.some(_SOME_UNITS[0]), names))
@@ -414,7 +414,7 @@ def _of_unit(released: Table, names: tuple[str, ...], unit: str, numbers: Ints) 
 
 
 def _results(
-    records: _Records, ways: Iterable[_Way], unit: str, tried: int
+    records: _UnitRecords, ways: Iterable[_Way], unit: str, tried: int
 ) -> Iterator[tuple[_Way, Regrouping]]:
     """What each way comes to; one that chance might bring about, too, has no set that is right."""
     for way in ways:
@@ -435,7 +435,7 @@ def _promising(found: Iterable[tuple[_Way, Regrouping]]) -> list[_Way]:
     shares = [
         (each.share, way)
         for way, each in found
-        if each.right and wilson(each.right, each.sets, _SURE)[1] >= _BELIEVED
+        if each.right and wilson(each.right, each.sets, _Z_95)[1] >= _BELIEVED
     ]
     shares.sort(key=lambda each: (-each[0], len(each[1].names)))
     equal = [each for each in shares if each[1].how == "equal"]
@@ -454,8 +454,8 @@ def _beats_chance(right: int, numbers: Ints, units: Ints, tried: int) -> bool:
 
 def _without_needless(found: list[Regrouping]) -> list[Regrouping]:
     """Leave out what takes all columns of a better one, and more."""
-    kept = list[Regrouping]()
+    needed = list[Regrouping]()
     for each in found:
-        if not any(set(better.columns) <= set(each.columns) for better in kept):
-            kept.append(each)
-    return kept[:_MOST_GIVEN]
+        if not any(set(better.columns) <= set(each.columns) for better in needed):
+            needed.append(each)
+    return needed[:_MOST_GIVEN]

@@ -69,7 +69,7 @@ class Clock:
             plain = moments.dt.replace_time_zone(None).cast(pl.Datetime("us"))
             micros, unit, sort = plain.to_physical() - self._epoch, self.moment, "datetime"
         whole = micros // unit  # apart from the rest, since together they may exceed 2^53
-        numbers = whole.cast(pl.Float64) + _divided((micros - whole * unit).cast(pl.Float64), unit)
+        numbers = whole.cast(pl.Float64) + _divide_exactly((micros - whole * unit).cast(pl.Float64), unit)
         return numbers, self.writes[sort]
 
     @property
@@ -88,10 +88,10 @@ def _micros(numbers: pl.Series, unit: int) -> pl.Series | None:
         return micros
     # SPSS counts seconds from 1582: a double then errs by a microsecond, but a millisecond can be known.
     millis = (numbers * 1000).round()
-    return (millis.cast(pl.Int64) * 1000).zip_with(_divided(millis, 1000) == numbers, micros)
+    return (millis.cast(pl.Int64) * 1000).zip_with(_divide_exactly(millis, 1000) == numbers, micros)
 
 
-def _divided(numbers: pl.Series, by: int) -> pl.Series:
+def _divide_exactly(numbers: pl.Series, by: int) -> pl.Series:
     """Divide exactly: polars would multiply by the reciprocal. Nothing becomes NaN, which equals nothing."""
     return pl.Series(numbers.to_numpy() / by)
 

@@ -17,7 +17,7 @@ from sfumato.io.formats import Contents, Options
 from sfumato.io.sniff import known_encoding
 from sfumato.io.statistical import xport
 from sfumato.io.statistical.packages import SAS, SPSS, STATA, Package
-from sfumato.io.statistical.soundness import damaged, require_sound
+from sfumato.io.statistical.soundness import damage_error, require_sound
 from sfumato.io.statistical.variables import LETTERS, Variable, tag, to_column
 
 _CELLS = 4_000_000  # read at once: the library makes an object of each
@@ -62,10 +62,10 @@ def read(path: Path, options: Options) -> Contents:
     reader = _READERS[path.suffix.lower()]
     allowed = {"rows", "text"} | ({"encoding"} if reader.told_of_encoding else set())
     options.refuse_unless(frozenset(allowed), what=reader.package.name)
-    source = _Source(path, reader, options.encoding)
+    source = _StatisticalFile(path, reader, options.encoding)
     require_sound(path, reader.package.name)
-    told = source.told()
-    records = _Records(source, told)
+    metadata = source.metadata()
+    records = _RawRecords(source, metadata)
     records.read(options.rows)
     columns = [to_column(variable, reader.package.clock) for variable in records.variables()]
     frame = pl.DataFrame([series for series, _ in columns])
@@ -73,7 +73,7 @@ def read(path: Path, options: Options) -> Contents:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _StatisticalFile:
     """A file, and how the library is called for it."""
 
     path: Path
@@ -90,23 +90,26 @@ class _Source:
             name = known_encoding(self.encoding).replace("_", "-")
             how["encoding"] = {"mac-roman": "macintosh"}.get(name, name)  # as iconv calls it
         try:
-            cells, told = function(
+            cells, metadata = function(
                 str(self.path.absolute()), output_format="dict", disable_datetime_conversion=True, **how
             )
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
             raise self._fault(str(error)) from None
         except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError):
             raise self._fault("") from None
-        return cells, told
+        return cells, metadata
 
-    def told(self) -> Any:
+    def metadata(self) -> Any:
         """What the file says of its variables."""
-        _, told = self.call(metadataonly=True)
-        if not told.column_names:
+        _, metadata = self.call(metadataonly=True)
+        if not metadata.column_names:
             raise ReadError(f"`{self.path.name}` must have variables, got: none")
-        if not all(told.column_names) or (told.number_rows or 0) > _PLAUSIBLE * self.path.stat().st_size:
+        if (
+            not all(metadata.column_names)
+            or (metadata.number_rows or 0) > _PLAUSIBLE * self.path.stat().st_size
+        ):
             raise self._fault("")
-        return told
+        return metadata
 
     def _fault(self, reason: str) -> ReadError:
         if "encoding" in reason or "character set" in reason:
@@ -115,38 +118,38 @@ class _Source:
                 "got: bytes that are not",
                 hint="say which it is, for example encoding='cp1252'",
             )
-        return damaged(self.path, self.reader.package.name)
+        return damage_error(self.path, self.reader.package.name)
 
 
 @dataclass
-class _Records:
+class _RawRecords:
     """The records of a file as they are read: text, or numbers with a `tag` in the place of each letter."""
 
-    source: _Source
-    told: Any
+    source: _StatisticalFile
+    metadata: Any
     blocks: list[pl.DataFrame] = field(default_factory=list, repr=False)
     letters: dict[str, set[str]] = field(default_factory=dict)
     tagged: Counter[str] = field(default_factory=Counter)
 
     def is_text(self, name: str) -> bool:
         """Whether a variable holds text."""
-        return bool(self.told.readstat_variable_types[name] == "string")
+        return bool(self.metadata.readstat_variable_types[name] == "string")
 
     def read(self, rows: int | None) -> None:
         """Read the records block by block: the library needs several times the room that they take."""
-        path, total, layout = self.source.path, self.told.number_rows, None
+        path, total, layout = self.source.path, self.metadata.number_rows, None
         if path.suffix.lower() == ".xpt":
-            widths = [self.told.variable_storage_width[name] for name in self.told.column_names]
+            widths = [self.metadata.variable_storage_width[name] for name in self.metadata.column_names]
             layout = xport.layout(path, widths)
             total = layout.records
-        self.blocks.append(self._block({name: [] for name in self.told.column_names}, {}))
+        self.blocks.append(self._block({name: [] for name in self.metadata.column_names}, {}))
         for offset, limit in self._blocks(rows, total):
-            cells, told = self.source.call(row_offset=offset, row_limit=limit)
-            block = self._block(cells, told.missing_user_values)
+            cells, metadata = self.source.call(row_offset=offset, row_limit=limit)
+            block = self._block(cells, metadata.missing_user_values)
             if layout is not None:
                 block = self._with_letters(block, layout, offset)
             elif total is not None and block.height < limit:
-                raise damaged(path, self.source.reader.package.name)
+                raise damage_error(path, self.source.reader.package.name)
             self.blocks.append(block)
 
     def _blocks(self, rows: int | None, total: int | None) -> Iterator[tuple[int, int]]:
@@ -156,7 +159,7 @@ class _Records:
                 yield 0, rows or 0  # 0 is for all
             return
         wanted = total if rows is None else min(rows, total)
-        step = max(_CELLS // len(self.told.column_names), wanted // _PASSES + 1)
+        step = max(_CELLS // len(self.metadata.column_names), wanted // _PASSES + 1)
         for offset in range(0, wanted, step):
             yield offset, min(step, wanted - offset)
 
@@ -168,23 +171,25 @@ class _Records:
             elif name in lettered:
                 numbers = pl.Series(name, values, dtype=pl.Float64, strict=False)
                 found = pl.Series(values, dtype=pl.String, strict=False)
-                columns.append(self._tagged(numbers, found.set(numbers.is_not_null(), None)))
+                columns.append(self._restore_tags(numbers, found.set(numbers.is_not_null(), None)))
             else:
                 columns.append(pl.Series(name, values, dtype=pl.Float64).fill_nan(None))
         return pl.DataFrame(columns)
 
-    def _with_letters(self, block: pl.DataFrame, layout: xport.Layout, offset: int) -> pl.DataFrame:
+    def _with_letters(self, block: pl.DataFrame, layout: xport.XportLayout, offset: int) -> pl.DataFrame:
         """Find the letters of a transport file, which the library takes for plain missing values."""
         columns = []
         for place, series in enumerate(block):
             if series.dtype.is_numeric() and series.null_count():
                 found = pl.Series(xport.letters(layout, place, range(offset, offset + block.height)))
-                columns.append(self._tagged(series, found.set(series.is_not_null() | (found == ""), None)))
+                columns.append(
+                    self._restore_tags(series, found.set(series.is_not_null() | (found == ""), None))
+                )
             else:
                 columns.append(series)
         return pl.DataFrame(columns)
 
-    def _tagged(self, numbers: pl.Series, found: pl.Series) -> pl.Series:
+    def _restore_tags(self, numbers: pl.Series, found: pl.Series) -> pl.Series:
         """Put the numbers that stand for letters in their places."""
         self.letters.setdefault(numbers.name, set()).update(found.drop_nulls().unique())
         self.tagged[numbers.name] += len(found) - found.null_count()
@@ -196,7 +201,7 @@ class _Records:
     def variables(self) -> Iterator[Variable]:
         """The variables with all that the file says of them."""
         frame = pl.concat(self.blocks)
-        for name in self.told.column_names:
+        for name in self.metadata.column_names:
             self._require_no_others(frame[name])
             yield self._variable(frame[name])
 
@@ -209,20 +214,20 @@ class _Records:
             )
 
     def _variable(self, values: pl.Series) -> Variable:
-        name, told = values.name, self.told
-        labels = {key: label for key, label in told.variable_value_labels.get(name, {}).items() if label}
+        name, metadata = values.name, self.metadata
+        labels = {key: label for key, label in metadata.variable_value_labels.get(name, {}).items() if label}
         text = self.is_text(name)
         letters = self.letters.get(name, set()) | {key for key in labels if isinstance(key, str) and not text}
         tags = {tag(letter): letter.lower() for letter in sorted(letters)}
-        ranges = [(ends["lo"], ends["hi"]) for ends in told.missing_ranges.get(name, ())]
+        ranges = [(ends["lo"], ends["hi"]) for ends in metadata.missing_ranges.get(name, ())]
         return Variable(
             name,
             values,
-            label=told.column_names_to_labels.get(name) or "",
+            label=metadata.column_names_to_labels.get(name) or "",
             labels={tag(key) if key in letters else key: label for key, label in labels.items()},
             codes=(*(lo for lo, hi in ranges if lo == hi), *tags),
             span=next((ends for ends in ranges if ends[0] != ends[1]), None),
             tags=tags,
-            level=told.variable_measure.get(name, "unknown"),
-            shown_as=told.original_variable_types.get(name) or "",
+            level=metadata.variable_measure.get(name, "unknown"),
+            shown_as=metadata.original_variable_types.get(name) or "",
         )

@@ -34,7 +34,7 @@ _HINTS = {
 }
 
 
-def damaged(path: Path, package: str) -> ReadError:
+def damage_error(path: Path, package: str) -> ReadError:
     """Say that a file is not whole."""
     return ReadError(
         f"`{path.name}` must be a whole {package} file, got: one that is damaged or cut short",
@@ -60,7 +60,7 @@ def require_sound(path: Path, package: str) -> None:
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, 80), 2)
             if not file.read().rstrip(b"\0\r\n ").endswith(_DTA_END):
-                raise damaged(path, package)
+                raise damage_error(path, package)
 
 
 def _begins_right(head: bytes, suffix: str) -> bool:
@@ -82,7 +82,7 @@ def _require_dictionary(path: Path, package: str) -> None:
         try:
             _Dictionary(content).walk()
         except (struct.error, IndexError, ValueError):
-            raise damaged(path, package) from None
+            raise damage_error(path, package) from None
 
 
 class _Dictionary:

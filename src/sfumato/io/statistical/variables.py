@@ -141,7 +141,7 @@ def _facts(
     variable: Variable, series: pl.Series, *, codes: tuple[Any, ...], labels: Mapping[Any, str]
 ) -> dict[str, Any]:
     kind = _kind_of(variable, series)
-    said: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "kind": None if kind is None else kind.value,
         "label": variable.label,
         "labels": tuple(labels.items()),
@@ -149,7 +149,7 @@ def _facts(
         "missing_range": variable.span if series.dtype.is_numeric() else None,
         "integer": kind is Kind.CONTINUOUS and series.dtype.is_integer(),
     }
-    return {fact: value for fact, value in said.items() if value}
+    return {fact: value for fact, value in facts.items() if value}
 
 
 def _kind_of(variable: Variable, series: pl.Series) -> Kind | None:

@@ -12,7 +12,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import WriteError, quoted
-from sfumato.io.formats import Reading
+from sfumato.io.formats import FileDialect
 from sfumato.io.statistical import packages, xport
 from sfumato.io.statistical.packages import SAS, SPSS, STATA, Package
 from sfumato.io.statistical.reading import library
@@ -35,10 +35,10 @@ class _Call:
     letters: Mapping[str, pl.Series] = field(default_factory=dict, repr=False)
 
 
-def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa: ARG001
+def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # noqa: ARG001
     """Write a file of SPSS, Stata or SAS."""
     package = _package_of(suffix)
-    call = _CALLS[suffix](_prepared(table, package))
+    call = _CALLS[suffix](_make_variables(table, package))
     pyreadstat = library(package)
     try:
         getattr(pyreadstat, call.function)(call.frame, str(path.absolute()), **call.how)
@@ -59,7 +59,7 @@ def write(table: Table, path: Path, suffix: str, like: Reading) -> None:  # noqa
 def losses(table: Table, suffix: str) -> list[str]:
     """Say what a file of this suffix would not keep of what is known of the columns."""
     package = _package_of(suffix)
-    variables = _prepared(table, package)
+    variables = _make_variables(table, package)
     lost = {
         "labels are cut": packages.cut_labels(variables, package),
         "the order of values is not kept": [
@@ -75,12 +75,12 @@ def losses(table: Table, suffix: str) -> list[str]:
             "missing codes become special missing values": [
                 v.name for v in variables if not v.is_text and (v.span or set(v.codes) - set(v.tags))
             ],
-            "labels of values are not kept": [v.name for v in variables if _unlabelled(v, package)],
+            "labels of values are not kept": [v.name for v in variables if _loses_labels(v, package)],
         }
     return [f"{what}: {quoted(names)}" for what, names in lost.items() if names]
 
 
-def _unlabelled(variable: Variable, package: Package) -> bool:
+def _loses_labels(variable: Variable, package: Package) -> bool:
     letters = packages.letters_of(variable, package)
     meant = {key for key, label in variable.labels.items() if label != f".{letters.get(key)}"}
     return len(meant) > len(_stata_labels(variable, letters) if package is STATA else ())
@@ -96,7 +96,7 @@ def _package_of(suffix: str) -> Package:
     return written[suffix]
 
 
-def _prepared(table: Table, package: Package) -> list[Variable]:
+def _make_variables(table: Table, package: Package) -> list[Variable]:
     """Make variables of all columns, or say everything in which they do not fit."""
     if not table.names:
         raise WriteError(f"a file of {package.name} must have columns, got: none")
@@ -169,7 +169,10 @@ def _spss_values(variable: Variable) -> pl.Series:
 
 
 def _stata(variables: list[Variable]) -> _Call:
-    letters = {variable.name: _used(variable, packages.letters_of(variable, STATA)) for variable in variables}
+    letters = {
+        variable.name: _letters_in_use(variable, packages.letters_of(variable, STATA))
+        for variable in variables
+    }
     labels = {v.name: meant for v in variables if (meant := _stata_labels(v, letters[v.name]))}
     room = STATA.longest_name - len(str(len(labels)))
     long = next((name for name in labels if len(name) > room), None)
@@ -186,7 +189,7 @@ def _stata(variables: list[Variable]) -> _Call:
     return _Call("write_dta", frame, how)
 
 
-def _used(variable: Variable, letters: Mapping[Any, str]) -> dict[Any, str]:
+def _letters_in_use(variable: Variable, letters: Mapping[Any, str]) -> dict[Any, str]:
     """The letters that are met or have a label: the others have no place in a file."""
     met = {*variable.values.filter(variable.coded()).unique(), *variable.labels}
     return {code: letter for code, letter in letters.items() if code in met}
@@ -208,7 +211,7 @@ def _stata_labels(variable: Variable, letters: Mapping[Any, str]) -> dict[Any, s
 def _stata_values(variable: Variable, letters: Mapping[Any, str]) -> pl.Series:
     if variable.is_text:
         return variable.values
-    numbers, marks = _apart(variable, letters)
+    numbers, marks = _split_missing_codes(variable, letters)
     whole = (numbers == numbers.floor()) & (numbers.abs() <= packages.STATA_WHOLE)
     numbers = numbers.cast(pl.Int32) if whole.all() else numbers
     if not letters:
@@ -220,7 +223,9 @@ def _stata_values(variable: Variable, letters: Mapping[Any, str]) -> pl.Series:
     return pl.Series(variable.name, cells.tolist(), dtype=pl.Object)
 
 
-def _apart(variable: Variable, letters: Mapping[Any, str]) -> tuple[pl.Series, pl.Series | None]:
+def _split_missing_codes(
+    variable: Variable, letters: Mapping[Any, str]
+) -> tuple[pl.Series, pl.Series | None]:
     """The numbers with nothing in the place of missing codes, and the letters of these, if there are any."""
     numbers = variable.values.cast(pl.Float64)
     codes = pl.Series(list(letters), dtype=pl.Float64, strict=False)
@@ -238,7 +243,7 @@ def _sas(variables: list[Variable]) -> _Call:
     for variable in variables:
         numbers, marks = variable.values, None
         if not variable.is_text:
-            numbers, marks = _apart(variable, packages.letters_of(variable, SAS))
+            numbers, marks = _split_missing_codes(variable, packages.letters_of(variable, SAS))
         columns.append(numbers)
         if marks is not None:
             letters[variable.name] = marks.str.to_uppercase()
@@ -264,8 +269,8 @@ def _fits_old(variable: Variable) -> bool:
 
 
 def _put_letters(call: _Call, path: Path, read: Callable[..., Any]) -> None:
-    _, told = read(str(path.absolute()), metadataonly=True, output_format="dict")
-    layout = xport.layout(path, [told.variable_storage_width[name] for name in call.frame.columns])
+    _, metadata = read(str(path.absolute()), metadataonly=True, output_format="dict")
+    layout = xport.layout(path, [metadata.variable_storage_width[name] for name in call.frame.columns])
     for place, name in enumerate(call.frame.columns):
         if name in call.letters:
             xport.put_letters(layout, place, call.letters[name].fill_null("").to_numpy())

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import ReadError
-from sfumato.io.statistical.soundness import damaged
+from sfumato.io.statistical.soundness import damage_error
 from sfumato.kernels.arrays import Bytes
 
 _RECORD = 80
@@ -28,7 +28,7 @@ _LETTERS = np.frombuffer(b"_ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 
 @dataclass(frozen=True)
-class Layout:
+class XportLayout:
     """Where the records begin, and how many bytes each of their variables has."""
 
     path: Path
@@ -58,36 +58,36 @@ class Layout:
         return every[:, first : first + self.widths[place]]
 
 
-def layout(path: Path, widths: Sequence[int]) -> Layout:
+def layout(path: Path, widths: Sequence[int]) -> XportLayout:
     """Find where the records begin, or raise for a file that is not whole or holds several tables."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         header = content.find(_BEFORE_DATA)
         start = header + _RECORD
         if header < 0 or sum(widths) <= 0 or min(widths) < 0:
-            raise damaged(path, "SAS transport")
+            raise damage_error(path, "SAS transport")
         other = content.find(_NEXT_MEMBER, start)
         if other >= 0 and other % _RECORD == 0:
             raise ReadError(
                 f"`{path.name}` must hold one data set, got: several", hint="write each to a file of its own"
             )
-        found = Layout(path, start, tuple(widths))
+        found = XportLayout(path, start, tuple(widths))
         filling = content[start + found.records * found.length :]
         stated = content[header:start][_COUNT_AT].strip().lstrip(b"0")
     if len(filling) >= _RECORD or filling.strip(b" "):
-        raise damaged(path, "SAS transport")
+        raise damage_error(path, "SAS transport")
     if stated.isdigit() and int(stated) > found.records:
-        raise damaged(path, "SAS transport")
+        raise damage_error(path, "SAS transport")
     return found
 
 
-def letters(where: Layout, place: int, records: range) -> npt.NDArray[np.str_]:
+def letters(where: XportLayout, place: int, records: range) -> npt.NDArray[np.str_]:
     """The letter of each record's special missing value of a variable, "" where it has none."""
     field = where.field(place, records)
     special = np.isin(field[:, 0], _LETTERS) & ~field[:, 1:].any(axis=1)
     return np.where(special, field[:, 0], 0).astype(np.uint32).view("U1")
 
 
-def put_letters(where: Layout, place: int, given: npt.NDArray[np.str_]) -> None:
+def put_letters(where: XportLayout, place: int, given: npt.NDArray[np.str_]) -> None:
     """Write letters where a variable has missing values; "" leaves them as they are."""
     field = where.field(place, range(len(given)), mode="r+")
     codes = given.astype("U1").view(np.uint32)

@@ -10,18 +10,18 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.assignment.costs import (
     NEVER,
+    CostSpace,
     Frame,
-    Space,
     costs_of_all,
     costs_of_pairs,
     distinct,
     frame,
     limits_of,
 )
-from sfumato.kernels.assignment.solver import Flow, Solver
+from sfumato.kernels.assignment.solver import Solver, SolverResult
 from sfumato.kernels.assignment.verification import judge
 from sfumato.kernels.norms import Metric
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 FALLBACK = 2000  # records up to which the matrix of all costs settles what the search could not
 DENSE = 1000  # records up to which all costs are computed at once
@@ -53,7 +53,7 @@ class Assignment:
 
 
 @dataclass
-class _Found:
+class _PricedMatching:
     partners: Ints
     row_prices: Ints
     column_prices: Ints
@@ -125,7 +125,7 @@ def solve(
             tick(int(most * N_TICKS), N_TICKS)
 
     if min(n, m) == 0:
-        found = _Found(np.full(n, -1), np.zeros(n, np.int64), np.zeros(m, np.int64))
+        found = _PricedMatching(np.full(n, -1), np.zeros(n, np.int64), np.zeros(m, np.int64))
     elif max(n, m) <= dense:
         found = _solve_dense(framed.space, limits)
     else:
@@ -164,8 +164,12 @@ def _exceeds(framed: Frame, partners: Ints, limits: Ints) -> bool:
 
 
 def _solve_large(
-    framed: Frame, limits: Ints, start: _Found | None, limit: int | None, beat: Callable[[float], None]
-) -> _Found:
+    framed: Frame,
+    limits: Ints,
+    start: _PricedMatching | None,
+    limit: int | None,
+    beat: Callable[[float], None],
+) -> _PricedMatching:
     """Solve by search, on distinct records; with a start, from its prices."""
     space = framed.space
     n, m = len(space.rows), len(space.columns)
@@ -179,7 +183,7 @@ def _solve_large(
         partners = np.full(n, -1, dtype=np.int64)
         owned = np.flatnonzero(found.partners >= 0)
         partners[found.partners[owned]] = owned
-        return _Found(partners, found.column_prices, found.row_prices)
+        return _PricedMatching(partners, found.column_prices, found.row_prices)
     prices = None if start is None else start.column_prices
     return _solve_distinct(framed, limits, np.full(m, NEVER), prices, limit, beat)
 
@@ -191,7 +195,7 @@ def _solve_distinct(  # noqa: PLR0917
     prices: Ints | None,
     limit: int | None,
     beat: Callable[[float], None],
-) -> _Found:
+) -> _PricedMatching:
     """Collapse identical records, solve, and expand; there are no more rows than columns."""
     space = framed.space
     row_firsts, row_groups = distinct(space.rows, row_limits)
@@ -211,11 +215,11 @@ def _solve_distinct(  # noqa: PLR0917
     )
     flow = solver.solve(None if prices is None else prices[column_firsts], limit)
     is_free = bool((row_limits >= NEVER).all() and (column_limits >= NEVER).all())
-    partners = _expanded(flow, row_groups, column_groups, fill=is_free)
-    return _Found(partners, flow.row_prices[row_groups], flow.column_prices[column_groups])
+    partners = _expand_groups(flow, row_groups, column_groups, fill=is_free)
+    return _PricedMatching(partners, flow.row_prices[row_groups], flow.column_prices[column_groups])
 
 
-def _expanded(flow: Flow, row_groups: Ints, column_groups: Ints, *, fill: bool) -> Ints:
+def _expand_groups(flow: SolverResult, row_groups: Ints, column_groups: Ints, *, fill: bool) -> Ints:
     """Turn units that groups hold of each other into partners of records.
 
     Units not placed are matched with room not filled, so that each record has a place in the count; such
@@ -239,7 +243,7 @@ def _expanded(flow: Flow, row_groups: Ints, column_groups: Ints, *, fill: bool) 
 # Small files and files of one attribute, where no search is needed ---------------------------------------
 
 
-def _solve_dense(space: Space, limits: Ints) -> _Found:
+def _solve_dense(space: CostSpace, limits: Ints) -> _PricedMatching:
     """Solve a small problem by SciPy's dense solver; without prices if not all can have a partner.
 
     Costs have so few bits that its doubles are exact.
@@ -255,7 +259,7 @@ def _solve_dense(space: Space, limits: Ints) -> _Found:
     partners = np.full(n, -1, dtype=np.int64)
     matched = maximum_bipartite_matching(csr_array(is_edge), perm_type="column")
     if int((matched >= 0).sum()) < min(n, m):
-        return _Found(matched.astype(np.int64), np.zeros(n, np.int64), np.zeros(m, np.int64))
+        return _PricedMatching(matched.astype(np.int64), np.zeros(n, np.int64), np.zeros(m, np.int64))
     linked, its = linear_sum_assignment(np.where(is_edge, costs.astype(np.float64), np.inf))
     partners[linked] = its
     if n <= m:
@@ -264,7 +268,7 @@ def _solve_dense(space: Space, limits: Ints) -> _Found:
         owners = np.empty(m, dtype=np.int64)
         owners[its] = linked
         column_prices, row_prices = _prices(costs.T, is_edge.T, owners)
-    return _Found(partners, row_prices, column_prices)
+    return _PricedMatching(partners, row_prices, column_prices)
 
 
 def _prices(costs: Ints, is_edge: Flags, partners: Ints) -> tuple[Ints, Ints]:
@@ -288,7 +292,7 @@ def _prices(costs: Ints, is_edge: Flags, partners: Ints) -> tuple[Ints, Ints]:
     return own - column_prices[partners], column_prices
 
 
-def _solve_on_line(space: Space) -> _Found:
+def _solve_on_line(space: CostSpace) -> _PricedMatching:
     """Match two equally large files of one attribute in sorted order.
 
     The prices are values of one function of slope −1, 0 or 1: falling where more rows than columns lie to
@@ -304,4 +308,4 @@ def _solve_on_line(space: Space) -> _Found:
     steps = np.diff(places[order], prepend=places[order[:1]])
     heights = np.empty(len(places), dtype=np.int64)
     heights[order] = np.cumsum(-np.sign(np.concatenate(([0], surplus[:-1]))) * steps)
-    return _Found(partners, heights[: len(rows)], -heights[len(rows) :])
+    return _PricedMatching(partners, heights[: len(rows)], -heights[len(rows) :])

@@ -23,7 +23,7 @@ MAX_BITS_OF_SUMS = 60
 CODE_BITS = 10  # of the cost of one differing code, if there are only codes: finer than 1 lets prices settle
 
 
-class Space(NamedTuple):
+class CostSpace(NamedTuple):
     """Where two files of records lie, as the loops see it."""
 
     rows: Floats  # [n, d]
@@ -36,7 +36,7 @@ class Space(NamedTuple):
 class Frame:
     """A space, and what one unit of its costs stands for."""
 
-    space: Space
+    space: CostSpace
     unit: float
     rounding: float  # how far a cost may be from the distance it stands for, in units
 
@@ -58,7 +58,7 @@ def frame(
     norm = norm_of(metric, rows.shape[1], n_codes, weights)
     n_measured, n_codes, euclidean = norm.n_measured, len(norm.weights), norm.euclidean
     pooled = np.concatenate((rows, columns))
-    codes = _recoded(pooled[:, n_measured:])
+    codes = _compact_codes(pooled[:, n_measured:])
     largest_count = max(len(rows), len(columns), 1)
     bits = min(MAX_BITS, MAX_BITS_OF_SUMS - largest_count.bit_length())
     if n_measured == 0:
@@ -68,7 +68,7 @@ def frame(
             scale, unit, rounding = 2.0 ** (bits - room), 2.0 ** (room - bits), 1.0
         measured = pooled[:, :0]
     else:
-        measured, exponent = _normalised(pooled[:, :n_measured], n_codes, euclidean=euclidean)
+        measured, exponent = _scale_to_unit(pooled[:, :n_measured], n_codes, euclidean=euclidean)
         scale, rounding, weight = 2.0**bits, 1.0, 0.0
         if n_codes:  # one unit of the data, or its square
             weight = float(np.ldexp(1.0, -2 * exponent if euclidean else -exponent))
@@ -81,7 +81,7 @@ def frame(
         points = np.zeros((len(points), 1))
         n_measured = 1
     norm = norm._replace(n_measured=n_measured, weights=norm.weights * weight)
-    space = Space(points[: len(rows)], points[len(rows) :], norm, scale)
+    space = CostSpace(points[: len(rows)], points[len(rows) :], norm, scale)
     return Frame(space, unit, rounding)
 
 
@@ -95,7 +95,7 @@ def _check(rows: Floats, columns: Floats) -> None:
         raise ValueError("rows and columns must be finite")
 
 
-def _recoded(codes: Floats) -> Floats:
+def _compact_codes(codes: Floats) -> Floats:
     """Number the codes of each column from 0, so that they are exact in single precision too."""
     numbered = np.empty(codes.shape)
     for column in range(codes.shape[1]):
@@ -103,7 +103,7 @@ def _recoded(codes: Floats) -> Floats:
     return numbered
 
 
-def _normalised(values: Floats, n_codes: int, *, euclidean: bool) -> tuple[Floats, int]:
+def _scale_to_unit(values: Floats, n_codes: int, *, euclidean: bool) -> tuple[Floats, int]:
     """Return the values centred and divided by 2**exponent, so that no two records are farther than 1."""
     if len(values) == 0:
         return values, 0
@@ -128,7 +128,7 @@ def _exponent_of(value: float) -> int:
 
 
 @njit(cache=True, nogil=True, fastmath=False)  # said outright: a callee would inherit its caller's flag
-def cost_of(space: Space, row: int, column: int) -> int:
+def cost_of(space: CostSpace, row: int, column: int) -> int:
     """Return the cost of a pair: the one place where a distance becomes a whole number."""
     total, norm = 0.0, space.norm
     for c in range(space.rows.shape[1]):
@@ -143,7 +143,7 @@ def cost_of(space: Space, row: int, column: int) -> int:
     return np.int64(np.rint(total * space.scale))  # type: ignore[return-value]  # numba has but one integer
 
 
-def costs_of_pairs(space: Space, rows: Ints, columns: Ints) -> Ints:
+def costs_of_pairs(space: CostSpace, rows: Ints, columns: Ints) -> Ints:
     """Return the cost of each pair, as `cost_of` does."""
     costs = np.empty(len(rows), dtype=np.int64)
     for start in range(0, len(rows), _PAIRS):
@@ -152,12 +152,12 @@ def costs_of_pairs(space: Space, rows: Ints, columns: Ints) -> Ints:
     return costs
 
 
-def costs_of_all(space: Space) -> Ints:
+def costs_of_all(space: CostSpace) -> Ints:
     """Return the costs of all pairs, as `cost_of` does; for small files only."""
     return _costs(space, space.rows[:, None], space.columns)
 
 
-def _costs(space: Space, rows: Floats, columns: Floats) -> Ints:
+def _costs(space: CostSpace, rows: Floats, columns: Floats) -> Ints:
     keys = keys_of(rows, columns, space.norm)
     return np.rint((np.sqrt(keys) if space.norm.euclidean else keys) * space.scale).astype(np.int64)
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from sfumato.kernels.arrays import Ints
 from sfumato.kernels.assignment.costs import NEVER
-from sfumato.kernels.assignment.market import Lists, Market, least_keys, open_market
+from sfumato.kernels.assignment.market import BidLists, Market, least_keys, open_market
 from sfumato.kernels.assignment.paths import PAUSED, augment, open_paths
 
 SCANS = 20_000_000  # entries read between two beats
 
 
 @dataclass(frozen=True)
-class Cover:
+class GroupAssignment:
     """Who of each group is linked to whom, and the prices that prove that nothing costs less.
 
     With rows that are not linked at the cost ``penalty`` each and columns left over at none: a row's price is
@@ -40,7 +40,7 @@ def cover(  # noqa: PLR0917
     penalty: int,
     *,
     beat: Callable[[], None] = lambda: None,
-) -> Cover:
+) -> GroupAssignment:
     """Link as many rows as can be, and those at the least total cost, by shortest augmenting paths.
 
     Parameters
@@ -68,14 +68,14 @@ def cover(  # noqa: PLR0917
     linked, its, units = _holdings(market)
     is_pair = (linked < n) & (its < m)
     if not is_pair.any():
-        return Cover(*(linked[:0],) * 3, np.full(n, penalty), np.zeros(m, np.int64))
+        return GroupAssignment(*(linked[:0],) * 3, np.full(n, penalty), np.zeros(m, np.int64))
     # Some row is linked, so nobody's row has some of nobody's column: their two prices are 0.
-    return Cover(
+    return GroupAssignment(
         linked[is_pair], its[is_pair], units[is_pair], keys[:n] - keys[n], market.prices[:m] + keys[n]
     )
 
 
-def _lists(rows: Ints, columns: Ints, costs: Ints, n: int, m: int, penalty: int) -> Lists:  # noqa: PLR0917
+def _lists(rows: Ints, columns: Ints, costs: Ints, n: int, m: int, penalty: int) -> BidLists:  # noqa: PLR0917
     """List the pairs by rows; each row may have nobody's column, nobody's row any column."""
     counts = np.append(np.bincount(rows, minlength=n) + 1, m + 1)
     ends = np.cumsum(counts)
@@ -85,7 +85,7 @@ def _lists(rows: Ints, columns: Ints, costs: Ints, n: int, m: int, penalty: int)
     places = np.arange(len(rows)) + rows[order]  # one more for each row before
     heads[places], paid[places] = columns[order], costs[order]
     heads[starts[n] :], paid[starts[n] :] = np.arange(m + 1), 0
-    return Lists(starts, ends, counts, heads, paid, np.full(n + 1, NEVER), np.zeros(n + 1, np.bool_))
+    return BidLists(starts, ends, counts, heads, paid, np.full(n + 1, NEVER), np.zeros(n + 1, np.bool_))
 
 
 def _holdings(market: Market) -> tuple[Ints, Ints, Ints]:

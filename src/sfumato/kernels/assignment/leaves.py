@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints, Singles
-from sfumato.kernels.assignment.costs import NEVER, Frame, Space
+from sfumato.kernels.assignment.costs import NEVER, CostSpace, Frame
 from sfumato.kernels.norms import Norm
-from sfumato.kernels.trees.planting import homes_of, in_leaves
+from sfumato.kernels.trees.planting import in_leaves, leaf_of
 
 LEAF = 512
 HALF_ULP = 2.0**-24
@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
 class Filter:
     """Both files in single precision, with bounds of what that costs in accuracy."""
 
-    space: Space
+    space: CostSpace
     rows: Singles
     blocks: Blocks
     row_leaves: Ints  # starts of the leaves of rows
@@ -46,7 +46,7 @@ class Filter:
     inflation: float  # factor that covers the error of a sum
     rounding: float  # of a cost, in units of cost
 
-    def raised(self, prices: Ints) -> tuple[Singles, Singles]:
+    def prices_by_leaf(self, prices: Ints) -> tuple[Singles, Singles]:
         """Return prices by leaf and slot, rounded to the safe side, and the highest of each leaf."""
         n_leaves = len(self.blocks.coordinates)
         blocked = np.full(n_leaves * LEAF, -ENDLESS, dtype=np.float32)
@@ -110,7 +110,7 @@ def _widths(points: Floats, norm: Norm, in_order: Floats) -> Floats:
     return np.concatenate((points[:, : norm.n_measured].var(axis=0), shared))
 
 
-def turned(space: Space) -> tuple[Floats, Floats]:
+def search_coordinates(space: CostSpace) -> tuple[Floats, Floats]:
     """Return the coordinates by which to search: for Euclidean distances along the principal axes.
 
     A rotation keeps distances, and boxes around what varies together become tight.
@@ -138,7 +138,7 @@ def plant(frame: Frame, rows: Floats, columns: Floats, row_leaves: Ints, column_
         rows=rows.astype(np.float32),
         blocks=blocks,
         row_leaves=row_leaves,
-        places=homes_of(column_leaves, LEAF),
+        places=leaf_of(column_leaves, LEAF),
         row_slack=_slack(rows, space),
         column_slack=_slack(columns, space),
         inflation=1 + 4 * HALF_ULP * (columns.shape[1] + 8),
@@ -146,7 +146,7 @@ def plant(frame: Frame, rows: Floats, columns: Floats, row_leaves: Ints, column_
     )
 
 
-def _slack(points: Floats, space: Space) -> Floats:
+def _slack(points: Floats, space: CostSpace) -> Floats:
     """Bound the error of a distance by the rounding of one record's coordinates; codes are exact."""
     measured = points[:, : space.norm.n_measured]
     norms = np.sqrt((measured**2).sum(axis=1)) if space.norm.euclidean else np.abs(measured).sum(axis=1)

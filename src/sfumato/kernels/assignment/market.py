@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Codes, Flags, Ints
-from sfumato.kernels.assignment.costs import NEVER, Space, cost_of
+from sfumato.kernels.assignment.costs import NEVER, CostSpace, cost_of
 from sfumato.kernels.assignment.search import Sieve, lower, search_row
 from sfumato.kernels.compiling import njit
 
 SEARCHED = 24  # columns listed by a search within the auction
 
 
-class Lists(NamedTuple):
+class BidLists(NamedTuple):
     """The columns each row may bid for, and what they cost."""
 
     starts: Ints  # [row] where its list begins
@@ -31,7 +31,7 @@ class Lists(NamedTuple):
     is_rough: Flags  # [row] single precision cannot tell its best from the next: it needs a longer list
 
 
-class Limits(NamedTuple):
+class CostBounds(NamedTuple):
     """The largest cost of a pair, by row and by column."""
 
     rows: Ints
@@ -66,7 +66,7 @@ def open_market(supplies: Ints, rooms: Ints, prices: Ints) -> Market:
 
 
 @njit(cache=True, nogil=True)
-def move(lists: Lists, rows: Ints, starts: Ints, ends: Ints, old: Lists) -> None:
+def move(lists: BidLists, rows: Ints, starts: Ints, ends: Ints, old: BidLists) -> None:
     """Move the lists of some rows from their old places to new ones."""
     for r in range(len(rows)):
         row = rows[r]
@@ -79,7 +79,7 @@ def move(lists: Lists, rows: Ints, starts: Ints, ends: Ints, old: Lists) -> None
 
 @njit(cache=True, nogil=True)
 def admit(  # noqa: PLR0917
-    space: Space, lists: Lists, active: Ints, found: Ints, row_limits: Ints, column_limits: Ints
+    space: CostSpace, lists: BidLists, active: Ints, found: Ints, row_limits: Ints, column_limits: Ints
 ) -> None:
     """List the columns found that are not listed yet; there must be room."""
     is_listed = np.zeros(len(space.columns), dtype=np.bool_)
@@ -102,7 +102,7 @@ def admit(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def list_all(space: Space, lists: Lists, row_limits: Ints, column_limits: Ints) -> None:
+def list_all(space: CostSpace, lists: BidLists, row_limits: Ints, column_limits: Ints) -> None:
     """List every column for every row, so that no floor is needed."""
     for row in range(len(space.rows)):
         place = lists.starts[row]
@@ -144,7 +144,7 @@ def _nth(values: Ints, n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def least_keys(lists: Lists, prices: Ints, rows: Ints, k: int) -> Ints:
+def least_keys(lists: BidLists, prices: Ints, rows: Ints, k: int) -> Ints:
     """Return the k-th least key in the list of each of the rows, or `NEVER` where it is shorter."""
     keys = np.empty(len(rows), dtype=np.int64)
     for r in range(len(rows)):
@@ -166,7 +166,7 @@ def least_keys(lists: Lists, prices: Ints, rows: Ints, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def count_known(lists: Lists, prices: Ints, rows: Ints) -> Ints:
+def count_known(lists: BidLists, prices: Ints, rows: Ints) -> Ints:
     """Count for each row the columns listed of which it is certain that no other has a lesser key."""
     counts = np.zeros(len(rows), dtype=np.int64)
     for r in range(len(rows)):
@@ -177,7 +177,7 @@ def count_known(lists: Lists, prices: Ints, rows: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def prune(lists: Lists, prices: Ints, keep: int) -> None:
+def prune(lists: BidLists, prices: Ints, keep: int) -> None:
     """Shorten lists to their ``keep`` least keys, but for the last row's, which stands for no record."""
     for row in range(len(lists.floors) - 1):
         begin, count = lists.starts[row], lists.counts[row]
@@ -244,7 +244,9 @@ def release(market: Market, row_prices: Ints, step: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _relist(space: Space, sieve: Sieve, lists: Lists, market: Market, row: int, limits: Limits) -> None:  # noqa: PLR0917
+def _relist(  # noqa: PLR0917
+    space: CostSpace, sieve: Sieve, lists: BidLists, market: Market, row: int, limits: CostBounds
+) -> None:
     """Search for the best columns of a row at the prices of now and list these alone."""
     place = lists.starts[row]
     k = min(lists.ends[row] - place, len(market.prices), SEARCHED)
@@ -266,7 +268,7 @@ def _relist(space: Space, sieve: Sieve, lists: Lists, market: Market, row: int, 
 
 
 @njit(cache=True, nogil=True)
-def _choose(lists: Lists, market: Market, row: int) -> tuple[int, int, int]:
+def _choose(lists: BidLists, market: Market, row: int) -> tuple[int, int, int]:
     """Return the entry of a row's best column, its key and the second best; of equals one that has room."""
     best, second, chosen = NEVER, NEVER, -1
     for entry in range(lists.starts[row], lists.starts[row] + lists.counts[row]):
@@ -310,7 +312,8 @@ def _bid(market: Market, row: int, column: int, bid: int, cost: int) -> int:
 
 @njit(cache=True, nogil=True)
 def auction(  # noqa: PLR0917
-    space: Space, sieve: Sieve, lists: Lists, market: Market, limits: Limits, step: int, slack: int,
+    space: CostSpace, sieve: Sieve, lists: BidLists, market: Market, limits: CostBounds, step: int,
+    slack: int,
     max_bids: int, max_searches: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Let rows with units left bid for their best column, down to the second best and ``step`` more.

@@ -12,11 +12,11 @@ from sfumato.kernels.assignment.ties import MOST_PAIRS
 from sfumato.kernels.assignment.tight import exchangeable
 from sfumato.kernels.assignment.verification import scan
 from sfumato.kernels.norms import Metric
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 
 @dataclass(frozen=True)
-class Matchable:
+class MatchablePairs:
     """How many pairs of each row lie within its radius, and how many of them a complete matching can have."""
 
     near: Ints
@@ -34,7 +34,7 @@ def matchable(
     weights: Floats | None = None,
     most_pairs: int = MOST_PAIRS,
     tick: Tick | None = None,
-) -> Matchable | None:
+) -> MatchablePairs | None:
     """Count the pairs within the radii, and those of them that are in some complete matching [tassa2012]_.
 
     Parameters
@@ -59,4 +59,4 @@ def matchable(
         return None
     near_rows, near_columns = listed
     _, possible = exchangeable(near_rows, near_columns, matching)
-    return Matchable(np.bincount(near_rows, minlength=n), np.bincount(near_rows[possible], minlength=n))
+    return MatchablePairs(np.bincount(near_rows, minlength=n), np.bincount(near_rows[possible], minlength=n))

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.assignment.costs import NEVER, Frame, frame
-from sfumato.kernels.assignment.leaves import leaf_order, plant, turned
+from sfumato.kernels.assignment.leaves import leaf_order, plant, search_coordinates
 from sfumato.kernels.assignment.search import reach_of, search
 from sfumato.kernels.norms import Metric
 
@@ -44,7 +44,7 @@ def nearest(
     if not len(rows) or k == 0:
         return np.empty((len(rows), k), dtype=np.int64)
     framed = frame(rows, columns, metric, n_codes=n_codes, weights=weights)
-    here, there = turned(framed.space)
+    here, there = search_coordinates(framed.space)
     (row_order, row_leaves), (column_order, column_leaves) = (
         leaf_order(here, framed.space.norm),
         leaf_order(there, framed.space.norm),

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.kernels.assignment.costs import NEVER
-from sfumato.kernels.assignment.market import Lists, Market, drop, take
+from sfumato.kernels.assignment.market import BidLists, Market, drop, take
 from sfumato.kernels.compiling import njit
 
 SETTLED, PAUSED, WAITING = 0, 1, 2
@@ -68,7 +68,7 @@ def _pop(keys: Ints, items: Ints, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _doubled(values: Ints) -> Ints:
+def _double_room(values: Ints) -> Ints:
     """Make room for as many again."""
     longer = np.empty(2 * len(values), dtype=np.int64)
     for i in range(len(values)):  # an assignment of slices takes seconds to compile
@@ -108,7 +108,7 @@ def _shift(market: Market, paths: Paths, root: int, end: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def augment(lists: Lists, market: Market, paths: Paths, wanted: Flags, max_scans: int) -> int:
+def augment(lists: BidLists, market: Market, paths: Paths, wanted: Flags, max_scans: int) -> int:
     """Place units that are left by shortest augmenting paths (Dijkstra on reduced costs).
 
     Every holding must be as good for its row as anything listed or not. A path is taken only if no column
@@ -156,7 +156,7 @@ def augment(lists: Lists, market: Market, paths: Paths, wanted: Flags, max_scans
                             nearest, end = distance, head
                             continue
                         if size == len(keys):
-                            keys, items = _doubled(keys), _doubled(items)
+                            keys, items = _double_room(keys), _double_room(items)
                         _push(keys, items, size, distance, head)
                         size += 1
                 column = -1

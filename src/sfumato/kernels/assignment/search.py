@@ -8,24 +8,24 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints, Singles
-from sfumato.kernels.assignment.costs import NEVER, Space
+from sfumato.kernels.assignment.costs import NEVER, CostSpace
 from sfumato.kernels.assignment.leaves import ENDLESS, HALF_ULP, LEAF, Blocks, Filter, round_up
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Norm
-from sfumato.kernels.pace import share_out
 from sfumato.kernels.sorting import sort_places
+from sfumato.kernels.threads import share_out
 
 Beat = Callable[[], None]
 
 
-class Reach(NamedTuple):
+class SearchRadius(NamedTuple):
     """How far a row or a column may be from its partner, in the filter's distance."""
 
     rows: Singles
     columns: Singles
 
 
-def reach_of(filter_: Filter, row_limits: Ints, column_limits: Ints) -> Reach:
+def reach_of(filter_: Filter, row_limits: Ints, column_limits: Ints) -> SearchRadius:
     """Translate limits of cost into distances, to the safe side."""
     scale, inflation = filter_.space.scale, filter_.inflation
     row_slack, column_slack = filter_.row_slack.max(initial=0.0), filter_.column_slack.max(initial=0.0)
@@ -34,7 +34,7 @@ def reach_of(filter_: Filter, row_limits: Ints, column_limits: Ints) -> Reach:
         distances = ((limits + 1) / scale + row_slack + column_slack) * inflation
         return np.where(limits >= NEVER, ENDLESS, round_up(distances))
 
-    return Reach(far(row_limits), far(column_limits))
+    return SearchRadius(far(row_limits), far(column_limits))
 
 
 class Sieve(NamedTuple):
@@ -44,7 +44,7 @@ class Sieve(NamedTuple):
     blocks: Blocks
     raised: Singles
     tops: Singles
-    reach: Reach
+    reach: SearchRadius
     places: Ints
     row_slack: Floats
     column_slack: Floats
@@ -58,10 +58,10 @@ def reference_of(prices: Ints) -> int:
     return int(np.partition(prices, len(prices) // 2)[len(prices) // 2])
 
 
-def sieve(filter_: Filter, prices: Ints, reach: Reach) -> Sieve:
+def sieve(filter_: Filter, prices: Ints, reach: SearchRadius) -> Sieve:
     """Lay out a filter for loops."""
     reference = reference_of(prices)
-    raised, tops = filter_.raised(prices - reference)
+    raised, tops = filter_.prices_by_leaf(prices - reference)
     return Sieve(
         filter_.rows, filter_.blocks, raised, tops, reach, filter_.places, filter_.row_slack,
         filter_.column_slack, filter_.inflation, filter_.rounding, reference,
@@ -69,7 +69,7 @@ def sieve(filter_: Filter, prices: Ints, reach: Reach) -> Sieve:
 
 
 @njit(cache=True, nogil=True)
-def lower(sieve_: Sieve, space: Space, column: int, price: int) -> None:
+def lower(sieve_: Sieve, space: CostSpace, column: int, price: int) -> None:
     """Tell the sieve that a price fell."""
     exact = ((price - sieve_.reference) / space.scale + sieve_.column_slack[column]) * sieve_.inflation
     raised = np.float32(exact + abs(exact) * 2.4e-7 + 1e-37)
@@ -84,7 +84,7 @@ def lower(sieve_: Sieve, space: Space, column: int, price: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def search_row(sieve_: Sieve, space: Space, row: int, below: int, keys: Singles, found: Ints) -> int:  # noqa: PLR0917
+def search_row(sieve_: Sieve, space: CostSpace, row: int, below: int, keys: Singles, found: Ints) -> int:  # noqa: PLR0917
     """Find the columns of least key of one row, if less than ``below``; return its floor."""
     threshold = np.float64(ENDLESS)
     if below < NEVER:
@@ -110,7 +110,7 @@ def search(  # noqa: PLR0917
     k: int,
     prices: Ints,
     below: Ints,
-    reach: Reach,
+    reach: SearchRadius,
     *,
     beat: Beat,
 ) -> tuple[Ints, Singles]:
@@ -134,7 +134,7 @@ def search(  # noqa: PLR0917
     thresholds = filter_.thresholds(np.where(below < NEVER, below + reference, below), active)
     keys = np.repeat(thresholds[:, None], k, axis=1)
     found = np.full((len(active), k), -1, dtype=np.int64)
-    raised, tops = filter_.raised(prices - reference)
+    raised, tops = filter_.prices_by_leaf(prices - reference)
     bounds = np.unique(np.searchsorted(active, filter_.row_leaves))
     norm = filter_.space.norm
 
@@ -230,7 +230,7 @@ def _in_order(bounds: Singles, limit: np.float32) -> Ints:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def search_leaf(  # noqa: PLR0917
-    rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: Reach,
+    rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: SearchRadius,
     norm: Norm, keys: Singles, found: Ints,
 ) -> None:  # fmt: skip
     """Search for the rows of one leaf, the most promising leaves of columns first."""

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Ints
 from sfumato.kernels.assignment import market as trade
 from sfumato.kernels.assignment.costs import NEVER, Frame, costs_of_pairs
-from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, turned
+from sfumato.kernels.assignment.leaves import Filter, leaf_order, plant, search_coordinates
 from sfumato.kernels.assignment.paths import PAUSED, WAITING, augment, open_paths
 from sfumato.kernels.assignment.search import reach_of, search, sieve
 
@@ -27,7 +27,7 @@ LAST_STEP = 2e-4  # of the typical key
 FIRST_STEP = 2  # times the typical key
 EASY = 0.8  # of the columns have a nearest row of their own
 EASE = 32  # times smaller is the first step then
-SLACK = 12  # steps by which a bid may be worse than one for a column not listed
+BID_SLACK_STEPS = 12  # steps by which a bid may be worse than one for a column not listed
 MOST_IN_VAIN = 1_000  # searches that place nobody, before the rest is left without a proof
 MAX_BIDS = 60  # for each unit, in a phase
 FEW_ROWS_SHARE = 0.02  # of the rows: no reason for another search within a phase
@@ -38,7 +38,7 @@ SCANS = 20_000_000
 
 
 @dataclass
-class Flow:
+class SolverResult:
     """What the solver hands back, in the order of its input."""
 
     rows: Ints  # of each holding; one more than there are stands for no row
@@ -56,7 +56,7 @@ class Solver:
     def __init__(  # noqa: PLR0917
         self, framed: Frame, supplies: Ints, rooms: Ints, row_limits: Ints, column_limits: Ints, beat: Beat
     ) -> None:
-        rows, columns = turned(framed.space)
+        rows, columns = search_coordinates(framed.space)
         self.row_order, row_leaves = leaf_order(rows, framed.space.norm)
         self.column_order, column_leaves = leaf_order(columns, framed.space.norm)
         space = framed.space._replace(
@@ -69,7 +69,7 @@ class Solver:
         self.space = space
         self.row_limits, self.column_limits = row_limits[self.row_order], column_limits[self.column_order]
         self.is_bounded = bool((row_limits < NEVER).any() or (column_limits < NEVER).any())
-        self.limits = trade.Limits(self.row_limits, self.column_limits)
+        self.limits = trade.CostBounds(self.row_limits, self.column_limits)
         self.reach = reach_of(self.filter, self.row_limits, self.column_limits)
         self.n, self.m = len(rows), len(columns)
         self.farthest = int(space.scale) * (1 if space.norm.n_measured else columns.shape[1])
@@ -80,7 +80,7 @@ class Solver:
         self.n_rounds = 0
         self.is_easy = False  # few columns have the same nearest row: little is contested
 
-    def solve(self, prices: Ints | None, limit: int | None) -> Flow:
+    def solve(self, prices: Ints | None, limit: int | None) -> SolverResult:
         """Solve; with prices, from them."""
         self.max_rounds = NEVER if limit is None else limit
         start = self._start() if prices is None else prices[self.column_order]
@@ -102,7 +102,7 @@ class Solver:
             return np.zeros(self.m, np.int64)
         space = self.space._replace(rows=self.space.columns, columns=self.space.rows)
         filter_ = plant(
-            Frame(space, 1.0, self.filter.rounding), *turned(space), self.filter.blocks.starts,
+            Frame(space, 1.0, self.filter.rounding), *search_coordinates(space), self.filter.blocks.starts,
             self.filter.row_leaves,
         )  # fmt: skip
         reach = reach_of(filter_, self.column_limits, self.row_limits)
@@ -133,7 +133,7 @@ class Solver:
         heads[n * width :] = np.arange(counts[n])
         floors = np.full(n + 1, -NEVER)
         floors[n] = NEVER
-        self.lists = trade.Lists(starts, ends, counts, heads, costs, floors, np.zeros(n + 1, np.bool_))
+        self.lists = trade.BidLists(starts, ends, counts, heads, costs, floors, np.zeros(n + 1, np.bool_))
         self.n_used = int(ends[n])
 
     def _make_room(self, rows: Ints, k: int) -> None:
@@ -179,11 +179,11 @@ class Solver:
             is_turn = known + NEXT_K // 2 <= k
             is_done = is_turn.copy()
             if is_turn.any():
-                is_done[is_turn] = self._is_more_known(rows[is_turn], min(k, self.m)) | (k >= self.m)
+                is_done[is_turn] = self._knows_more(rows[is_turn], min(k, self.m)) | (k >= self.m)
             rows, known, k = rows[~is_done], known[~is_done], 2 * k
         return True
 
-    def _is_more_known(self, rows: Ints, k: int) -> Flags:
+    def _knows_more(self, rows: Ints, k: int) -> Flags:
         """Search for k columns of these rows, and tell which of them know more now.
 
         A row may not: of columns with equal keys those found may all be listed, and none be known to be the
@@ -210,7 +210,7 @@ class Solver:
         Returns no if some row is left because bids or searches were used up.
         """
         n_searches = 0
-        slack = SLACK * step
+        slack = BID_SLACK_STEPS * step
         while max_bids > 0 and max_searches > 0 and self.n_rounds < self.max_rounds:
             made = trade.auction(
                 self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
@@ -274,7 +274,7 @@ class Solver:
             n_vain = n_vain + 1 if n_left >= fewest else 0
             fewest = min(fewest, n_left)
 
-    def _flow(self) -> Flow:
+    def _flow(self) -> SolverResult:
         """Return holdings and prices in the order in which the records came."""
         market = self.market
         used = np.concatenate(
@@ -295,7 +295,7 @@ class Solver:
             row_prices, column_prices = row_prices + highest, column_prices - highest
         left = np.empty(self.n + 1, np.int64)
         left[row_order] = market.left
-        return Flow(
+        return SolverResult(
             rows=row_order[market.holders[used]],
             columns=self.column_order[columns],
             units=market.units[used],

@@ -28,10 +28,10 @@ from sfumato.kernels.assignment.costs import (
     limits_of,
 )
 from sfumato.kernels.assignment.covers import cover
-from sfumato.kernels.assignment.tight import Parts, Tight, is_settled, parts_of, units_of
+from sfumato.kernels.assignment.tight import TightComponents, TightPairs, is_settled, parts_of, units_of
 from sfumato.kernels.assignment.verification import scan
 from sfumato.kernels.norms import Metric
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 #: Tight pairs beyond which no matching among them is looked for.
 MOST_PAIRS = 20_000_000
@@ -41,7 +41,7 @@ PAIR = 2  # groups of a part that are linked to each other alone
 
 
 @dataclass(frozen=True)
-class Ties:
+class TiedLinks:
     """True links over all matchings of least cost: the fewest, the most, and how many are in every one.
 
     Not ``exact`` if the tight pairs are too many: no matching has fewer or more, but none may reach them.
@@ -70,7 +70,7 @@ def ties(
     radii: Floats | None = None,
     most_pairs: int = MOST_PAIRS,
     tick: Tick | None = None,
-) -> Ties:
+) -> TiedLinks:
     """Count the true links of all matchings of least cost.
 
     Parameters
@@ -94,7 +94,7 @@ def ties(
     prices = found.row_prices[right[0]] + found.column_prices[right[1]]
     is_tight = (costs <= prices + doubt) & (costs <= limits[right[0]])
     if not is_tight.any():
-        return Ties(0, 0, 0, exact=True, settled=True)
+        return TiedLinks(0, 0, 0, exact=True, settled=True)
     # Prices that prove a matching are the same for identical records, so one of each tells of all.
     row_firsts, row_groups = distinct(framed.space.rows, limits)
     column_firsts, column_groups = distinct(framed.space.columns)
@@ -106,8 +106,8 @@ def ties(
         found.column_prices[column_firsts], limits[row_firsts], n_listed=most_pairs, tick=tick,
     )  # fmt: skip
     if listed is None:
-        return Ties(0, int(is_tight.sum()), 0, exact=False, settled=False)
-    tight = Tight(
+        return TiedLinks(0, int(is_tight.sum()), 0, exact=False, settled=False)
+    tight = TightPairs(
         row_groups,
         column_groups,
         *listed,
@@ -118,21 +118,25 @@ def ties(
 
 
 def ties_among(
-    tight: Tight, partners: Ints, right: tuple[Ints, Ints], *, most_pairs: int = MOST_PAIRS
-) -> Ties:
+    tight: TightPairs, partners: Ints, right: tuple[Ints, Ints], *, most_pairs: int = MOST_PAIRS
+) -> TiedLinks:
     """Count the true links of all matchings of least cost, given one and all pairs that are tight."""
     parts = parts_of(tight, partners)
     settled = is_settled(tight, parts, right)
     is_single = all(len(np.unique(side)) == len(side) for side in right)
     is_full = int((partners >= 0).sum()) == min(len(tight.row_groups), len(tight.column_groups))
     if not is_single or not is_full or len(parts.rows) > most_pairs:
-        return Ties(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)
+        return TiedLinks(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)
     fewest, most, certain, expected = _extremes(tight, parts, right)
     settled = settled or fewest == most
-    return Ties(fewest, most, certain, exact=True, settled=settled, expected=None if settled else expected)
+    return TiedLinks(
+        fewest, most, certain, exact=True, settled=settled, expected=None if settled else expected
+    )
 
 
-def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int, int, int, float]:
+def _extremes(
+    tight: TightPairs, parts: TightComponents, right: tuple[Ints, Ints]
+) -> tuple[int, int, int, float]:
     r"""The fewest and the most true links of a complete matching of tight pairs, and how many all have.
 
     Last the most that can be expected, if those who are identical change places at random: of :math:`f` units
@@ -168,11 +172,11 @@ def _extremes(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> tuple[int
     total = int(supplies[rows].sum())
     most = certain + total - _least_total(*room)
     shares = n_true[inside] / (supplies[parts.rows[inside]] * rooms[parts.columns[inside]]).clip(1)
-    missed = _least_missed(row_places, column_places, shares, supplies[rows], rooms[columns])
+    missed = _fewest_missed(row_places, column_places, shares, supplies[rows], rooms[columns])
     return certain + few, most, certain, min(float(most), certain + total - missed)
 
 
-def _least_missed(rows: Ints, columns: Ints, shares: Floats, supplies: Ints, rooms: Ints) -> float:
+def _fewest_missed(rows: Ints, columns: Ints, shares: Floats, supplies: Ints, rooms: Ints) -> float:
     """The fewest units that miss, if a share of those of a pair is right; rounded down, so none are fewer."""
     costs = np.floor((1.0 - shares) * _ONE).astype(np.int64)
     found = cover(rows, columns, costs, supplies, rooms, int(_ONE * (supplies.sum() + 1)))

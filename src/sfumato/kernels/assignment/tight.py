@@ -10,7 +10,7 @@ from sfumato.kernels.arrays import Flags, Ints
 
 
 @dataclass(frozen=True)
-class Tight:
+class TightPairs:
     """Pairs of groups of identical records that cost no more than their prices, and who may stay alone.
 
     If both rows and columns may, there can be fewer pairs than either file has records.
@@ -54,7 +54,7 @@ def exchangeable(rows: Ints, columns: Ints, partners: Ints) -> tuple[Ints, Flags
 
 
 @dataclass(frozen=True)
-class Parts:
+class TightComponents:
     """The pairs of groups that matchings of least cost may have, and what is connected by exchanges.
 
     Units can be moved around a cycle of groups: onto any tight pair, and off those that have some. Every pair
@@ -68,21 +68,21 @@ class Parts:
     sizes: Ints  # [part] groups in it
 
 
-def parts_of(tight: Tight, partners: Ints) -> Parts:
+def parts_of(tight: TightPairs, partners: Ints) -> TightComponents:
     """Find them, with one matching."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    possible, held = _possible(tight), _held(tight, partners)
+    possible, held = _possible(tight), _matched_groups(tight, partners)
     n_rows, n_columns = (group + 1 for group in tight.nobody)
     size = n_rows + n_columns
     ends = np.concatenate((possible[0], n_rows + held[1])), np.concatenate((n_rows + possible[1], held[0]))
     graph = csr_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(size, size))
     _, part = connected_components(graph, directed=True, connection="strong")
-    return Parts(*possible, part[:n_rows], part[n_rows:], np.bincount(part, minlength=size))
+    return TightComponents(*possible, part[:n_rows], part[n_rows:], np.bincount(part, minlength=size))
 
 
-def is_settled(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> bool:
+def is_settled(tight: TightPairs, parts: TightComponents, right: tuple[Ints, Ints]) -> bool:
     """Tell whether all matchings of least cost have equally many pairs of the groups that belong together.
 
     A part has to stay as it is only if it is a tree.
@@ -95,7 +95,7 @@ def is_settled(tight: Tight, parts: Parts, right: tuple[Ints, Ints]) -> bool:
     return not bool((movable & tight.has(*right)).any())
 
 
-def units_of(tight: Tight) -> tuple[Ints, Ints]:
+def units_of(tight: TightPairs) -> tuple[Ints, Ints]:
     """How many records each group has; nobody's are those that the other file has more."""
     supplies, rooms = (np.append(np.bincount(each), 0) for each in (tight.row_groups, tight.column_groups))
     more = int(supplies.sum() - rooms.sum())
@@ -103,7 +103,7 @@ def units_of(tight: Tight) -> tuple[Ints, Ints]:
     return supplies, rooms
 
 
-def _possible(tight: Tight) -> tuple[Ints, Ints]:
+def _possible(tight: TightPairs) -> tuple[Ints, Ints]:
     """The pairs of groups that a matching of least cost may have, those left over paired with nobody."""
     nobody_row, nobody_column = tight.nobody
     rows = np.unique(tight.row_groups[tight.free_rows])
@@ -115,7 +115,7 @@ def _possible(tight: Tight) -> tuple[Ints, Ints]:
     )
 
 
-def _held(tight: Tight, partners: Ints) -> tuple[Ints, Ints]:
+def _matched_groups(tight: TightPairs, partners: Ints) -> tuple[Ints, Ints]:
     """The pairs of groups that a matching has, those left over paired with nobody.
 
     Where both rows and columns may be left over, nobody is also paired with nobody, as often as any others

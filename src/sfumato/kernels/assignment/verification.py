@@ -8,8 +8,8 @@ import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints, Singles
 from sfumato.kernels.assignment.costs import (
+    CostSpace,
     Frame,
-    Space,
     cost_of,
     costs_of_all,
     costs_of_pairs,
@@ -22,13 +22,13 @@ from sfumato.kernels.assignment.leaves import LEAF, Blocks, leaf_order, plant
 from sfumato.kernels.assignment.search import apart_of, measure, n_below, reference_of
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.norms import Metric
-from sfumato.kernels.pace import Allowance, Tick, share_out
+from sfumato.kernels.threads import CompileAllowance, Tick, share_out
 
-_SMALL = Allowance(100_000_000)  # differences of columns, by numpy
+_NUMPY_ALLOWANCE = CompileAllowance(100_000_000)  # differences of columns, by numpy
 
 
 @dataclass(frozen=True)
-class Verdict:
+class OptimalityCheck:
     """What a pass over all pairs found."""
 
     is_matching: bool  #: no column twice, as many pairs as the smaller file has records, none beyond a radius
@@ -56,7 +56,7 @@ def verify(  # noqa: PLR0917
     weights: Floats | None = None,
     radii: Floats | None = None,
     tick: Tick | None = None,
-) -> Verdict:
+) -> OptimalityCheck:
     r"""Check prices and a matching against every pair.
 
     With costs :math:`c_{ij}`, prices :math:`u_i + v_j \le c_{ij}` for all pairs and equality for matched ones
@@ -76,7 +76,7 @@ def verify(  # noqa: PLR0917
 
 def judge(
     framed: Frame, row_prices: Ints, column_prices: Ints, partners: Ints, limits: Ints, *, tick: Tick | None
-) -> Verdict:
+) -> OptimalityCheck:
     """Verify in a frame that is already made."""
     space = framed.space
     n, m = len(space.rows), len(space.columns)
@@ -103,7 +103,7 @@ def judge(
         is_bounded = bool((row_prices <= 0).all())
         is_tight &= not row_prices[~is_linked].any()
         lowered = np.minimum(lowered, 0)
-    return Verdict(
+    return OptimalityCheck(
         is_matching=is_matching,
         is_feasible=n_violated == 0 and is_bounded,
         is_tight=is_tight,
@@ -162,7 +162,7 @@ def scan(
     allows for their number, the pairs at or below 0 (None if there are more; nothing else is told then, for
     the rest is not gone through).
     """
-    if _SMALL.takes(len(framed.space.rows) * framed.space.columns.size):
+    if _NUMPY_ALLOWANCE.takes(len(framed.space.rows) * framed.space.columns.size):
         return _look_at_all(framed.space, row_prices, column_prices, limits, n_listed)
     row_order, parts = leaf_order(framed.space.rows, framed.space.norm)
     column_order, starts = leaf_order(framed.space.columns, framed.space.norm)
@@ -173,7 +173,7 @@ def scan(
     n, m = len(space.rows), len(space.columns)
     filter_ = plant(Frame(space, framed.unit, framed.rounding), space.rows, space.columns, parts, starts)
     middle = reference_of(column_prices)
-    raised, tops = filter_.raised(column_prices - middle)
+    raised, tops = filter_.prices_by_leaf(column_prices - middle)
     thresholds = filter_.thresholds(row_prices + middle + 1, slice(None))
     slack, violated = np.zeros(n, np.int64), np.zeros(len(parts) - 1, np.int64)
     at_most = np.zeros(len(parts) - 1, np.int64)
@@ -211,7 +211,7 @@ def scan(
 
 
 def _look_at_all(
-    space: Space, row_prices: Ints, column_prices: Ints, limits: Ints, n_listed: int
+    space: CostSpace, row_prices: Ints, column_prices: Ints, limits: Ints, n_listed: int
 ) -> tuple[Ints, int, tuple[Ints, Ints] | None]:
     """Scan small files by numpy."""
     costs = costs_of_all(space)
@@ -223,7 +223,7 @@ def _look_at_all(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _scan_rows(  # noqa: PLR0917
-    space: Space, rows: Singles, blocks: Blocks, raised: Singles, tops: Singles, thresholds: Singles,
+    space: CostSpace, rows: Singles, blocks: Blocks, raised: Singles, tops: Singles, thresholds: Singles,
     row_prices: Ints, column_prices: Ints, limits: Ints, begin: int, end: int, slack: Ints, pairs: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Scan the rows from ``begin`` to ``end``; return how many pairs violate and how many are at most 0."""

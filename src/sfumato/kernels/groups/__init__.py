@@ -5,10 +5,10 @@ from __future__ import annotations
 from sfumato.kernels.groups import centres, partitions, sorted_clusters
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.groups.farthest import cbfs, mdav, vmdav
-from sfumato.kernels.groups.parts import PART, mdav_in_parts
+from sfumato.kernels.groups.parts import PART_RECORDS, mdav_in_parts
 from sfumato.kernels.groups.relocation import sequential
 
 __all__ = [
-    "PART", "cbfs", "centres", "group_means", "mdav", "mdav_in_parts", "partitions", "sequential",
+    "PART_RECORDS", "cbfs", "centres", "group_means", "mdav", "mdav_in_parts", "partitions", "sequential",
     "sorted_clusters", "vmdav",
 ]  # fmt: skip

@@ -158,7 +158,7 @@ def _frequencies(codes: Ints, weights: Floats | None) -> Floats:
     return np.ldexp(np.rint(mantissas / ALIKE), exponents)
 
 
-def squares_within(points: Floats, groups: Ints) -> float:
+def sum_of_squares_within(points: Floats, groups: Ints) -> float:
     r"""Sum of squares within groups.
 
     .. math:: \mathrm{SSE} = \sum_g \sum_{i \in g} \lVert x_i - \bar x_g \rVert^2
@@ -175,7 +175,7 @@ def squares_within(points: Floats, groups: Ints) -> float:
     return float(sum(((x - means(x, groups, n_groups)[groups]) ** 2).sum() for x in columns))
 
 
-def share_lost(points: Floats, groups: Ints) -> float:
+def sse_ratio(points: Floats, groups: Ints) -> float:
     """Information lost by showing the mean of each group: SSE / SST, from 0 to 1 (0 where nothing varies)."""
-    total = squares_within(points, np.zeros(len(points), dtype=np.int64))
-    return squares_within(points, groups) / total if total > 0 else 0.0
+    total = sum_of_squares_within(points, np.zeros(len(points), dtype=np.int64))
+    return sum_of_squares_within(points, groups) / total if total > 0 else 0.0

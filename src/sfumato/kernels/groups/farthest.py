@@ -14,8 +14,18 @@ import numpy as np
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
-from sfumato.kernels.pace import Tick, next_size
-from sfumato.kernels.trees.boxes import LEAF, Boxes, centred, lift, mean, plant, search, settle, take_out
+from sfumato.kernels.threads import Tick, next_size
+from sfumato.kernels.trees.boxes import (
+    LEAF,
+    BoundingBoxTree,
+    centre_and_scale,
+    lift,
+    mean,
+    plant,
+    search,
+    settle,
+    take_out,
+)
 
 
 def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
@@ -59,10 +69,10 @@ def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
 
-    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
+    def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
         _form_pairs(tree, k, groups, n_rounds, floor)
 
-    rest = _use_up(centred(points), groups, least=2 * k, form=form, tick=tick)
+    rest = _use_up(centre_and_scale(points), groups, least=2 * k, form=form, tick=tick)
     groups[rest] = groups.max(initial=-1) + 1
     return groups
 
@@ -99,10 +109,10 @@ def cbfs(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
 
-    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
-        _form_singly(tree, k, groups, n_rounds, floor)
+    def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
+        _form_one_by_one(tree, k, groups, n_rounds, floor)
 
-    places = centred(points)
+    places = centre_and_scale(points)
     rest = _use_up(places, groups, least=k, form=form, tick=tick)
     _place_rest(places, groups, rest, k)  # all of them fit even into one group of k
     return groups
@@ -151,11 +161,11 @@ def vmdav(points: Floats, k: int, gain: float, *, tick: Tick | None = None) -> I
     if k == 1:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
-    places = centred(points)
+    places = centre_and_scale(points)
     tally = np.zeros(2, dtype=np.int64)  # groups so far, and the room in them
     centroid = np.full(places.shape[1], np.nan)
 
-    def form(tree: Boxes, n_rounds: int, floor: int) -> None:
+    def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
         if np.isnan(centroid[0]):
             centroid[:] = tree.sums[0] / tree.counts[0]
         _form_variable(tree, k, gain, places, centroid, groups, tally, n_rounds, floor)
@@ -174,7 +184,12 @@ def refuse_unfit(points: Floats, k: int) -> None:
 
 
 def _use_up(
-    points: Floats, groups: Ints, *, least: int, form: Callable[[Boxes, int, int], None], tick: Tick | None
+    points: Floats,
+    groups: Ints,
+    *,
+    least: int,
+    form: Callable[[BoundingBoxTree, int, int], None],
+    tick: Tick | None,
 ) -> Ints:
     """Have groups formed while at least ``least`` records remain; return those that then do.
 
@@ -224,7 +239,7 @@ def _join_nearest(points: Floats, groups: Ints, rest: Ints, centres: Floats, siz
 
 
 @njit(cache=True, nogil=True)
-def _form_group(tree: Boxes, opposite: Floats, group: int, groups: Ints, members: Ints) -> Floats:
+def _form_group(tree: BoundingBoxTree, opposite: Floats, group: int, groups: Ints, members: Ints) -> Floats:
     """Group the record farthest from ``opposite`` with its nearest, as many as ``members`` holds.
 
     Returns where that record is.
@@ -244,7 +259,7 @@ def _form_group(tree: Boxes, opposite: Floats, group: int, groups: Ints, members
 
 
 @njit(cache=True, nogil=True)
-def _form_pairs(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
+def _form_pairs(tree: BoundingBoxTree, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
     """Go ``n_rounds`` rounds of MDAV, or until fewer than ``floor`` records remain."""
     members = np.empty(k, dtype=np.int64)
     for _ in range(n_rounds):
@@ -258,7 +273,7 @@ def _form_pairs(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _form_singly(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
+def _form_one_by_one(tree: BoundingBoxTree, k: int, groups: Ints, n_rounds: int, floor: int) -> None:
     """Go ``n_rounds`` rounds of CBFS, or until fewer than ``floor`` records remain."""
     members = np.empty(k, dtype=np.int64)
     for _ in range(n_rounds):
@@ -270,7 +285,7 @@ def _form_singly(tree: Boxes, k: int, groups: Ints, n_rounds: int, floor: int) -
 
 @njit(cache=True, nogil=True)
 def _form_variable(  # noqa: PLR0917
-    tree: Boxes,
+    tree: BoundingBoxTree,
     k: int,
     gain: float,
     points: Floats,
@@ -295,7 +310,7 @@ def _form_variable(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _extend(tree: Boxes, k: int, gain: float, points: Floats, members: Ints, room: int) -> int:  # noqa: PLR0917
+def _extend(tree: BoundingBoxTree, k: int, gain: float, points: Floats, members: Ints, room: int) -> int:  # noqa: PLR0917
     """Have near records join the first k ``members``; return how many did."""
     size = k
     keys, nearest = np.empty(len(members)), np.full(len(members), -1, dtype=np.int64)  # of each member

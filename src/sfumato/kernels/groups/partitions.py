@@ -21,7 +21,9 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 
 MAX_DEPTH = 64  # of halving a block, and so the size of the stack
-SAFE = 1e100  # the square of a number up to here does not overflow, that of its inverse does not underflow
+MAX_SQUARABLE = (
+    1e100  # the square of a number up to here does not overflow, that of its inverse does not underflow
+)
 
 
 class _Path(NamedTuple):
@@ -31,7 +33,7 @@ class _Path(NamedTuple):
     losses: Floats  # its loss, up to a constant
 
 
-class _Side(NamedTuple):
+class _SideLosses(NamedTuple):
     """Mean and loss of the 0, 1, 2 … values nearest to the beginning of a block, on one side of it."""
 
     means: Floats
@@ -93,7 +95,7 @@ def optimal(ordered: Floats, k: int) -> Ints:
         return consecutive(n, k)
     ordered = np.require(ordered, np.float64, ["C", "W"])  # one layout, so that one compilation serves all
     top = float(np.abs(ordered[[0, -1]]).max())
-    if not 1 / SAFE < top < SAFE:
+    if not 1 / MAX_SQUARABLE < top < MAX_SQUARABLE:
         ordered = np.ldexp(ordered, -int(np.frexp(top)[1]))  # a power of two: exact, and the groups stay
     return _optimal(ordered, k)
 
@@ -103,7 +105,7 @@ def _optimal(ordered: Floats, k: int) -> Ints:
     """Settle block after block, then walk back from the end."""
     n = len(ordered)
     path = _Path(np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1))
-    before, after = _Side(np.empty(2 * k), np.empty(2 * k)), _Side(np.empty(k), np.empty(k))
+    before, after = _SideLosses(np.empty(2 * k), np.empty(2 * k)), _SideLosses(np.empty(k), np.empty(k))
     _sum_up(ordered[: 2 * k - 1], ordered[0], before)
     for i in range(2 * k):  # fewer than 2k values are one group
         path.losses[i] = before.losses[i]
@@ -126,7 +128,7 @@ def _optimal(ordered: Floats, k: int) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _sum_up(values: Floats, origin: float, side: _Side) -> None:
+def _sum_up(values: Floats, origin: float, side: _SideLosses) -> None:
     """Set mean (from ``origin``) and loss of the first 0, 1, 2 … values, by Welford's update."""
     mean, loss = 0.0, 0.0
     side.means[0], side.losses[0] = mean, loss
@@ -139,7 +141,7 @@ def _sum_up(values: Floats, origin: float, side: _Side) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _settle(block: int, k: int, path: _Path, before: _Side, after: _Side) -> None:
+def _settle(block: int, k: int, path: _Path, before: _SideLosses, after: _SideLosses) -> None:
     """Find where the last group begins, for each number of values from ``block`` to the next block."""
     last = min(block + k, len(path.begins)) - 1
     stack = np.empty((MAX_DEPTH, 4), dtype=np.int64)

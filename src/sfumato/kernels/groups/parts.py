@@ -11,14 +11,14 @@ import numpy as np
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.farthest import mdav, refuse_unfit
-from sfumato.kernels.moments import facing
-from sfumato.kernels.pace import SLICE, Tick
-from sfumato.kernels.trees.boxes import centred
+from sfumato.kernels.moments import canonical_signs
+from sfumato.kernels.threads import SLICE, Tick
+from sfumato.kernels.trees.boxes import centre_and_scale
 
-PART = 50_000  # records; see the notes of `mdav_in_parts` for what this loses
+PART_RECORDS = 50_000  # records; see the notes of `mdav_in_parts` for what this loses
 
 
-def mdav_in_parts(points: Floats, k: int, part: int = PART, *, tick: Tick | None = None) -> Ints:
+def mdav_in_parts(points: Floats, k: int, part: int = PART_RECORDS, *, tick: Tick | None = None) -> Ints:
     r"""Group records by MDAV within parts, in groups of k to 2k − 1.
 
     While a part has more than ``part`` records (and at least :math:`4k`), it is cut across the direction in
@@ -56,7 +56,7 @@ def mdav_in_parts(points: Floats, k: int, part: int = PART, *, tick: Tick | None
     n = len(points)
     if k == 1:
         return np.arange(n)
-    places = centred(points)
+    places = centre_and_scale(points)
     parts = _cut(places, k, part, tick)
     groups = np.empty(n, dtype=np.int64)
     n_groups = 0
@@ -83,9 +83,9 @@ def _cut(points: Floats, k: int, part: int, tick: Tick | None) -> list[Ints]:
 
 def _lower_half(points: Floats, records: Ints, count: int) -> Flags:
     """Mark the ``count`` records that are lowest along the first principal axis."""
-    mean, covariance = _spread(points, records)
+    mean, covariance = _mean_and_covariance(points, records)
     axis = np.linalg.eigh(covariance)[1][:, -1]
-    axis *= facing(axis)
+    axis *= canonical_signs(axis)
     along = _project(points, records, mean, axis)
     border = np.partition(along, count)[count]
     lower: Flags = along < border
@@ -95,7 +95,7 @@ def _lower_half(points: Floats, records: Ints, count: int) -> Flags:
 
 
 @njit(cache=True, nogil=True)
-def _spread(points: Floats, records: Ints) -> tuple[Floats, Floats]:
+def _mean_and_covariance(points: Floats, records: Ints) -> tuple[Floats, Floats]:
     """Mean and covariance, up to a factor; not by BLAS, whose sums differ with the number of threads."""
     n_columns = points.shape[1]
     mean, products = np.zeros(n_columns), np.zeros((n_columns, n_columns))

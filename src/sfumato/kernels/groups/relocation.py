@@ -14,12 +14,12 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.groups.farthest import mdav, refuse_unfit
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 from sfumato.kernels.trees.boxes import (
     LEAF,
-    Boxes,
+    BoundingBoxTree,
     bound_near,
-    centred,
+    centre_and_scale,
     mean,
     plant,
     replace_worst,
@@ -33,7 +33,7 @@ from sfumato.kernels.trees.planting import MAX_DEPTH, push_children
 FREE_SWEEPS = 20
 SWEEPS = 200
 CHUNK = 4096  # records visited between two calls of `tick`
-NEAR = 8  # groups with which a record may change places, or from which a new group may be made
+NEIGHBOUR_GROUPS = 8  # groups with which a record may change places, or from which a new group may be made
 LEAST_GAIN = 1e-9  # relative: less is rounding, and could go round in circles
 
 
@@ -90,9 +90,9 @@ def sequential(points: Floats, k: int, rng: np.random.Generator, *, tick: Tick |
         return np.arange(n)
     if n < 2 * k:
         return np.zeros(n, dtype=np.int64)
-    places = centred(points)
+    places = centre_and_scale(points)
     order = rng.permutation(n)
-    progress = _Progress(n, tick)
+    progress = _RelocationProgress(n, tick)
     groups = np.full(n, -1, dtype=np.int64)
     groups[order[: n // k]] = np.arange(n // k)
     for _ in range(FREE_SWEEPS):
@@ -106,7 +106,7 @@ def sequential(points: Floats, k: int, rng: np.random.Generator, *, tick: Tick |
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-class _Progress:
+class _RelocationProgress:
     """Tells how many records have come to rest, in numbers that never fall: each of two stages is a half."""
 
     def __init__(self, n: int, tick: Tick | None) -> None:
@@ -121,7 +121,7 @@ class _Progress:
         self.stir()
 
 
-def _free_sweep(points: Floats, groups: Ints, order: Ints, progress: _Progress) -> int:
+def _free_sweep(points: Floats, groups: Ints, order: Ints, progress: _RelocationProgress) -> int:
     """Let each record move to where the loss falls most; return how many did.
 
     A record in no group (−1), as at the start, joins where the loss rises least.
@@ -132,15 +132,15 @@ def _free_sweep(points: Floats, groups: Ints, order: Ints, progress: _Progress) 
     tree = plant(sums / sizes[:, None], np.arange(len(sizes)))
     n_changes = 0
     for start in range(0, len(order), CHUNK):
-        n_changes += _move_freely(tree, points, groups, sizes, sums, order[start : start + CHUNK])
+        n_changes += _relocate_unconstrained(tree, points, groups, sizes, sums, order[start : start + CHUNK])
         progress.stir()
     progress.settle(n_changes)
     return n_changes
 
 
 @njit(cache=True, nogil=True)
-def _move_freely(  # noqa: PLR0917
-    tree: Boxes, points: Floats, groups: Ints, sizes: Ints, sums: Floats, order: Ints
+def _relocate_unconstrained(  # noqa: PLR0917
+    tree: BoundingBoxTree, points: Floats, groups: Ints, sizes: Ints, sums: Floats, order: Ints
 ) -> int:
     """Visit records in their order and let them move, whatever the sizes; return how many did."""
     n_changes = 0
@@ -191,7 +191,7 @@ def _bound_sizes(points: Floats, groups: Ints, k: int) -> Ints:
     return groups
 
 
-def _bounded_sweep(points: Floats, groups: Ints, order: Ints, k: int, progress: _Progress) -> int:
+def _bounded_sweep(points: Floats, groups: Ints, order: Ints, k: int, progress: _RelocationProgress) -> int:
     """Let each record lower the loss in one of four ways, within bounds on size; return how often one did."""
     partition = _written_down(points, groups, k)  # afresh: no error builds up in the sums
     sizes = partition.sizes
@@ -254,7 +254,7 @@ def _distance_to_mean(here: Floats, total: Floats, size: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _best_group(  # noqa: PLR0917
-    tree: Boxes, sizes: Ints, here: Floats, own: int, most: int, share: float, below: float
+    tree: BoundingBoxTree, sizes: Ints, here: Floats, own: int, most: int, share: float, below: float
 ) -> int:
     """Find the group of fewer than ``most`` to whose loss a record adds least, if less than ``below``.
 
@@ -284,10 +284,10 @@ def _best_group(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _improve(tree: Boxes, points: Floats, partition: Partition, order: Ints, k: int) -> int:
+def _improve(tree: BoundingBoxTree, points: Floats, partition: Partition, order: Ints, k: int) -> int:
     """Visit records in their order; return how many lowered the loss."""
     n_changes = 0
-    keys, near = np.empty(NEAR), np.empty(NEAR, dtype=np.int64)
+    keys, near = np.empty(NEIGHBOUR_GROUPS), np.empty(NEIGHBOUR_GROUPS, dtype=np.int64)
     for record in order:
         own = partition.groups[record]
         if not _is_in(tree, own):
@@ -316,7 +316,7 @@ def _improve(tree: Boxes, points: Floats, partition: Partition, order: Ints, k: 
 
 
 @njit(cache=True, nogil=True)
-def _move(tree: Boxes, points: Floats, partition: Partition, record: int, group: int) -> None:
+def _move(tree: BoundingBoxTree, points: Floats, partition: Partition, record: int, group: int) -> None:
     """Move a record to another group, which has room."""
     own, slot = partition.groups[record], partition.slots[record]
     last = partition.sizes[own] - 1
@@ -337,7 +337,7 @@ def _move(tree: Boxes, points: Floats, partition: Partition, record: int, group:
 
 
 @njit(cache=True, nogil=True)
-def _is_in(tree: Boxes, group: int) -> bool:
+def _is_in(tree: BoundingBoxTree, group: int) -> bool:
     """Whether the tree has a group; one made or dissolved in this sweep it has not."""
     leaf, slot = divmod(tree.homes[group], LEAF)
     return bool(tree.records[leaf, slot] == group and slot < tree.counts[len(tree.records) - 1 + leaf])
@@ -378,7 +378,9 @@ def _best_swap(points: Floats, partition: Partition, record: int, near: Ints) ->
 
 
 @njit(cache=True, nogil=True)
-def _make_group(tree: Boxes, points: Floats, partition: Partition, record: int, near: Ints, k: int) -> int:  # noqa: PLR0917
+def _make_group(  # noqa: PLR0917
+    tree: BoundingBoxTree, points: Floats, partition: Partition, record: int, near: Ints, k: int
+) -> int:
     """Make a group of a record and the k − 1 nearest that ``near`` groups can spare, if the loss falls.
 
     Returns how many groups were made, 0 or 1.
@@ -409,7 +411,7 @@ def _make_group(tree: Boxes, points: Floats, partition: Partition, record: int, 
 
 
 @njit(cache=True, nogil=True)
-def _dissolve(tree: Boxes, points: Floats, partition: Partition, own: int, k: int) -> int:
+def _dissolve(tree: BoundingBoxTree, points: Floats, partition: Partition, own: int, k: int) -> int:
     """Let all members of a group move to others, if the loss falls; return how many groups dissolved."""
     members = partition.members[own, : partition.sizes[own]].copy()
     loss = _loss(points, members, mean(partition.sums[own], len(members)), 0) * (1.0 - LEAST_GAIN)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 
 def neighbours(sizes: Ints, k: int) -> Ints:

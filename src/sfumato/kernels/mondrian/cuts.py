@@ -29,7 +29,7 @@ class Keys(NamedTuple):
     natural: Flags  # [columns] whether the labels of a nominal column are numbered in an order to keep
 
 
-class Work(NamedTuple):
+class CutWorkspace(NamedTuple):
     """Room for what is found out of one part at a time."""
 
     rows: Ints  # [records] which record lies where
@@ -40,10 +40,10 @@ class Work(NamedTuple):
     counts: Ints  # [codes] all 0 between uses
     found: Ints  # [codes]
     widths: Floats  # [columns]
-    holes: Ints  # [columns]
+    missing_counts: Ints  # [columns]
 
 
-class Round(NamedTuple):
+class CutRound(NamedTuple):
     """The open parts: from where to where, what was tried in vain, and how they are cut now."""
 
     parts: Ints  # [parts, 2]
@@ -51,7 +51,7 @@ class Round(NamedTuple):
     cuts: Ints  # [parts, 3] column, kind and place; −1 where there is no cut
 
 
-class Rules(NamedTuple):
+class CutRules(NamedTuple):
     """When a cut is allowed."""
 
     k: int
@@ -59,7 +59,7 @@ class Rules(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def cut_all(keys: Keys, work: Work, now: Round, rules: Rules) -> None:
+def cut_all(keys: Keys, work: CutWorkspace, now: CutRound, rules: CutRules) -> None:
     """Cut each part that is not yet, by the widest column left to try."""
     for number in range(len(now.parts)):
         start, end = now.parts[number, 0], now.parts[number, 1]
@@ -80,24 +80,24 @@ def cut_all(keys: Keys, work: Work, now: Round, rules: Rules) -> None:
 
 
 @njit(cache=True, nogil=True)
-def measure_widths(keys: Keys, work: Work, part: tuple[int, int]) -> None:
+def measure_widths(keys: Keys, work: CutWorkspace, part: tuple[int, int]) -> None:
     """The share of each column that a part spans, and how many are missing."""
     start, end = part
     d = keys.codes.shape[1]
     lows = np.full(d, 2**31 - 1, dtype=np.int64)
     highs = np.zeros(d, dtype=np.int64)
-    work.holes[:] = 0
+    work.missing_counts[:] = 0
     for i in range(start, end):
         for j in range(d):
             code = keys.codes[i, j]
             if code == 0:
-                work.holes[j] += 1
+                work.missing_counts[j] += 1
             else:
                 lows[j] = min(lows[j], code)
                 highs[j] = max(highs[j], code)
     for j in range(d):
-        if work.holes[j] > 0:
-            work.widths[j] = 1.0 if work.holes[j] < end - start else 0.0
+        if work.missing_counts[j] > 0:
+            work.widths[j] = 1.0 if work.missing_counts[j] < end - start else 0.0
         elif lows[j] == highs[j]:
             work.widths[j] = 0.0
         elif keys.n_levels[j] == 0:
@@ -114,7 +114,7 @@ def measure_widths(keys: Keys, work: Work, part: tuple[int, int]) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _common_level(keys: Keys, work: Work, part: tuple[int, int], column: int) -> tuple[int, int]:
+def _common_level(keys: Keys, work: CutWorkspace, part: tuple[int, int], column: int) -> tuple[int, int]:
     """The lowest level on which all of a part have one label, the root's if none; and how many codes."""
     n_found = 0
     for i in range(part[0], part[1]):
@@ -139,11 +139,11 @@ def _common_level(keys: Keys, work: Work, part: tuple[int, int], column: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _widest(work: Work, size: int, tried: Flags) -> tuple[int, int]:
+def _widest(work: CutWorkspace, size: int, tried: Flags) -> tuple[int, int]:
     """The widest column that can still be tried, and by which kind of cut; −1 if none is left."""
     best, column, kind = 0.0, -1, MIDDLE
     for j in range(len(work.widths)):
-        mixed = 0 < work.holes[j] < size and not tried[j, HOLES]
+        mixed = 0 < work.missing_counts[j] < size and not tried[j, HOLES]
         if work.widths[j] > best and (mixed or not tried[j, MIDDLE]):
             best, column, kind = work.widths[j], j, HOLES if mixed else MIDDLE
     return column, kind
@@ -151,7 +151,7 @@ def _widest(work: Work, size: int, tried: Flags) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _place_cut(
-    keys: Keys, work: Work, part: tuple[int, int], choice: tuple[int, int], rules: Rules
+    keys: Keys, work: CutWorkspace, part: tuple[int, int], choice: tuple[int, int], rules: CutRules
 ) -> tuple[int, int]:
     """Number the records so that the left side is below a threshold; and how many at it go left too.
 
@@ -162,7 +162,7 @@ def _place_cut(
     if kind == HOLES:
         for i in range(start, end):
             work.cut_keys[i] = keys.codes[i, column] > 0
-        lighter, threshold, ties = min(work.holes[column], size - work.holes[column]), 1, 0
+        lighter, threshold, ties = min(work.missing_counts[column], size - work.missing_counts[column]), 1, 0
     elif keys.n_levels[column] > 0:
         lighter, threshold, ties = _part_labels(keys, work, part, column, rules.k), 1, 0
     else:
@@ -215,7 +215,7 @@ def _select(values: Ints, rank: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def number_labels(keys: Keys, work: Work, part: tuple[int, int], column: int) -> int:
+def number_labels(keys: Keys, work: CutWorkspace, part: tuple[int, int], column: int) -> int:
     """Number the records by their label below the lowest common one; missing is a label of its own, 0.
 
     Returns how many there are. ``found`` has the labels by number, which is as they first occur.
@@ -238,7 +238,7 @@ def number_labels(keys: Keys, work: Work, part: tuple[int, int], column: int) ->
 
 
 @njit(cache=True, nogil=True)
-def _part_labels(keys: Keys, work: Work, part: tuple[int, int], column: int, k: int) -> int:
+def _part_labels(keys: Keys, work: CutWorkspace, part: tuple[int, int], column: int, k: int) -> int:
     """Part the labels into two runs of their natural order, the most equal; how many the lighter side has.
 
     Where there is none, or no run leaves k on both sides, they are dealt out, the most frequent first.
@@ -283,7 +283,7 @@ def _deal_out(amounts: Ints, in_order: Ints, sides: Codes) -> int:
 
 
 @njit(cache=True, nogil=True)
-def separate(codes: Codes, work: Work, part: tuple[int, int], threshold: int, ties: int) -> int:
+def separate(codes: Codes, work: CutWorkspace, part: tuple[int, int], threshold: int, ties: int) -> int:
     """Move the left side before the right, each in its order; the place between them."""
     start, end = part
     d = codes.shape[1]

@@ -15,15 +15,15 @@ from sfumato.kernels.compiling import njit
 from sfumato.kernels.mondrian import cuts
 from sfumato.kernels.mondrian.cuts import (
     GAIN,
+    CutRound,
+    CutRules,
+    CutWorkspace,
     Keys,
-    Round,
-    Rules,
-    Work,
     measure_widths,
     number_labels,
     separate,
 )
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 
 #: Gains below this many nats for each record are rounding.
 NO_GAIN = 1e-12
@@ -82,22 +82,22 @@ def partition(
     n, d = keys.codes.shape
     if n == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, d, 4), dtype=np.int32)
-    rules, work = Rules(max(k, 1), relaxed), _room(keys, target)
+    rules, work = CutRules(max(k, 1), relaxed), _room(keys, target)
     opens = np.zeros(n, dtype=np.bool_)
     opens[0] = True
     parts, tried = np.array([[0, n]], dtype=np.int64), np.zeros((1, d, 3), dtype=np.bool_)
     done, cut_at = 0, [np.zeros((0, 4), dtype=np.int64)]
     while len(parts):
-        now = Round(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
+        now = CutRound(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
         if target is not None:
             _cut_by_gain(keys, work, now, rules)
         cuts.cut_all(keys, work, now, rules)
         cut = now.cuts[:, 0] >= 0
-        now = Round(parts[cut], tried[cut], now.cuts[cut])
+        now = CutRound(parts[cut], tried[cut], now.cuts[cut])
         done += int(np.diff(parts[~cut], axis=1).sum())
         taken = np.ones(len(now.parts), dtype=np.bool_)
         if failing is not None and len(now.parts):
-            taken = _taken(work.rows, opens, now, failing)
+            taken = _accept_cuts(work.rows, opens, now, failing)
         opens[now.cuts[taken, 2]] = True
         cut_at.append(np.column_stack((now.parts[taken], now.cuts[taken][:, [2, 0]])))
         parts, tried, closed = _next_parts(now, taken, rules.k)
@@ -108,7 +108,7 @@ def partition(
     return work.rows, starts, cuts.borders(keys, np.concatenate(cut_at), starts)
 
 
-def _next_parts(now: Round, taken: Flags, k: int) -> tuple[Ints, Flags, int]:
+def _next_parts(now: CutRound, taken: Flags, k: int) -> tuple[Ints, Flags, int]:
     """The parts left open, with what was tried of them; and how many records are in those too small."""
     places = now.cuts[taken, 2]
     lefts = np.column_stack((now.parts[taken, 0], places))
@@ -122,10 +122,10 @@ def _next_parts(now: Round, taken: Flags, k: int) -> tuple[Ints, Flags, int]:
     return parts[in_turn], tried[in_turn], int(np.diff(halves[~large], axis=1).sum())
 
 
-def _room(keys: Keys, target: Codes | None) -> Work:
+def _room(keys: Keys, target: Codes | None) -> CutWorkspace:
     n, d = keys.codes.shape
     most = int(keys.n_codes.max(initial=1)) + 1
-    return Work(
+    return CutWorkspace(
         rows=np.arange(n, dtype=np.int64),
         target=np.zeros(0, dtype=np.int32) if target is None else target.astype(np.int32),
         cut_keys=np.empty(n, dtype=np.int32),
@@ -134,11 +134,11 @@ def _room(keys: Keys, target: Codes | None) -> Work:
         counts=np.zeros(most, dtype=np.int64),
         found=np.empty(most, dtype=np.int64),
         widths=np.empty(d),
-        holes=np.empty(d, dtype=np.int64),
+        missing_counts=np.empty(d, dtype=np.int64),
     )
 
 
-def _taken(rows: Ints, opens: Flags, now: Round, failing: Callable[[Ints, Ints], Flags]) -> Flags:
+def _accept_cuts(rows: Ints, opens: Flags, now: CutRound, failing: Callable[[Ints, Ints], Flags]) -> Flags:
     """Which cuts leave nothing that fails; those that do by themselves are marked as tried."""
     taken = np.ones(len(now.parts), dtype=np.bool_)
     while taken.any():
@@ -166,7 +166,7 @@ def _taken(rows: Ints, opens: Flags, now: Round, failing: Callable[[Ints, Ints],
 
 
 @njit(cache=True, nogil=True)
-def _cut_by_gain(keys: Keys, work: Work, now: Round, rules: Rules) -> None:
+def _cut_by_gain(keys: Keys, work: CutWorkspace, now: CutRound, rules: CutRules) -> None:
     r"""Cut each part where the target's classes are told apart best; leave it where no cut tells anything.
 
     Of all columns and places that leave k records on both sides, the one with the largest gain
@@ -195,7 +195,9 @@ def _cut_by_gain(keys: Keys, work: Work, now: Round, rules: Rules) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _best_place(keys: Keys, work: Work, part: tuple[int, int, int], column: int, k: int) -> tuple[float, int]:
+def _best_place(
+    keys: Keys, work: CutWorkspace, part: tuple[int, int, int], column: int, k: int
+) -> tuple[float, int]:
     """What the best cut by a column tells of the target, in nats, and its threshold."""
     start, end, n_classes = part
     size = end - start
@@ -229,7 +231,7 @@ def _disorder(counts: np.ndarray, total: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _number(keys: Keys, work: Work, part: tuple[int, int, int], column: int) -> None:
+def _number(keys: Keys, work: CutWorkspace, part: tuple[int, int, int], column: int) -> None:
     """Number the records of a part by a column: by code, or by label in the order of the share of a class."""
     start, end, n_classes = part
     if keys.n_levels[column] == 0:

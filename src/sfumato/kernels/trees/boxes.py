@@ -27,7 +27,7 @@ LOOSE = -1  # stands for the lowest record of a leaf that is still to be summed 
 MARGIN = 1e-15  # relative, for each term of a sum: a few times what rounding can do
 
 
-class Boxes(NamedTuple):
+class BoundingBoxTree(NamedTuple):
     """Remaining records; node ``i`` has children ``2i + 1`` and ``2i + 2``, the last level are the leaves."""
 
     coordinates: Floats  # [leaf, column, slot]: slots are contiguous, so a scan is vectorised
@@ -43,7 +43,7 @@ class Boxes(NamedTuple):
     radii: Floats  # [node] the greatest of them
 
 
-def centred(points: Floats) -> Floats:
+def centre_and_scale(points: Floats) -> Floats:
     """Shift and scale so that sums and squares keep their digits; who is near to whom stays the same.
 
     By a median that occurs, not a mean, and by a power of two: so differences of whole numbers stay exact,
@@ -57,15 +57,15 @@ def centred(points: Floats) -> Floats:
     return np.ascontiguousarray(scaled - np.partition(scaled, middle, axis=0)[middle])
 
 
-def plant(points: Floats, remaining: Ints) -> Boxes:
+def plant(points: Floats, remaining: Ints) -> BoundingBoxTree:
     """Build the tree of the ``remaining`` records, of which there must be one at least."""
     n, n_columns = points.shape
     order, starts = planting.plant(points, LEAF, among=remaining)
     n_leaves = len(starts) - 1
     n_nodes = 2 * n_leaves - 1
     homes = np.zeros(n, dtype=np.int64)
-    homes[order] = planting.homes_of(starts, LEAF)
-    tree = Boxes(
+    homes[order] = planting.leaf_of(starts, LEAF)
+    tree = BoundingBoxTree(
         coordinates=np.zeros((n_leaves, n_columns, LEAF)),
         records=planting.in_leaves(order, starts, LEAF),
         homes=homes,
@@ -83,7 +83,7 @@ def plant(points: Floats, remaining: Ints) -> Boxes:
 
 
 @njit(cache=True, nogil=True)
-def _fill(tree: Boxes, points: Floats, remaining: Ints) -> None:
+def _fill(tree: BoundingBoxTree, points: Floats, remaining: Ints) -> None:
     """Write down where the records lie, then sum up their leaves and nodes."""
     n_leaves = len(tree.records)
     for record in remaining:
@@ -98,7 +98,7 @@ def _fill(tree: Boxes, points: Floats, remaining: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _put(tree: Boxes, leaf: int, slot: int, total: Floats, size: int) -> None:
+def _put(tree: BoundingBoxTree, leaf: int, slot: int, total: Floats, size: int) -> None:
     """Write down where the record in a slot lies, at ``total / size``."""
     norm = 0.0
     for column in range(len(total)):
@@ -109,7 +109,7 @@ def _put(tree: Boxes, leaf: int, slot: int, total: Floats, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sum_up_leaf(tree: Boxes, leaf: int) -> None:
+def _sum_up_leaf(tree: BoundingBoxTree, leaf: int) -> None:
     """Set box, sum and lowest record of a leaf from its records."""
     node = len(tree.records) - 1 + leaf
     count = tree.counts[node]
@@ -129,7 +129,7 @@ def _sum_up_leaf(tree: Boxes, leaf: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sum_up_node(tree: Boxes, node: int) -> None:
+def _sum_up_node(tree: BoundingBoxTree, node: int) -> None:
     """Set box, sum, count and lowest record of an inner node from its two children."""
     left, right = 2 * node + 1, 2 * node + 2
     tree.counts[node] = tree.counts[left] + tree.counts[right]
@@ -142,7 +142,7 @@ def _sum_up_node(tree: Boxes, node: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sum_up_path(tree: Boxes, leaf: int) -> None:
+def _sum_up_path(tree: BoundingBoxTree, leaf: int) -> None:
     """Set what changes above when a leaf's records do."""
     _sum_up_leaf(tree, leaf)
     node = len(tree.records) - 1 + leaf
@@ -152,14 +152,14 @@ def _sum_up_path(tree: Boxes, leaf: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def take_out(tree: Boxes, record: int) -> None:
+def take_out(tree: BoundingBoxTree, record: int) -> None:
     """Take a record out of the tree."""
     lift(tree, record)
     _sum_up_path(tree, tree.homes[record] // LEAF)
 
 
 @njit(cache=True, nogil=True)
-def settle(tree: Boxes, records: Ints) -> None:
+def settle(tree: BoundingBoxTree, records: Ints) -> None:
     """Sum up the leaves that lifted records have left, each once: near records mostly come from one."""
     for record in records:
         leaf = tree.homes[record] // LEAF
@@ -168,7 +168,7 @@ def settle(tree: Boxes, records: Ints) -> None:
 
 
 @njit(cache=True, nogil=True)
-def lift(tree: Boxes, record: int) -> None:
+def lift(tree: BoundingBoxTree, record: int) -> None:
     """Take a record out of its leaf: the leaf's last record fills the hole.
 
     The boxes stay as they were, which are too large then: whoever is nearest is found nevertheless. What is
@@ -188,7 +188,7 @@ def lift(tree: Boxes, record: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def shift(tree: Boxes, record: int, total: Floats, size: int) -> None:
+def shift(tree: BoundingBoxTree, record: int, total: Floats, size: int) -> None:
     """Give a record another place, ``total / size``: it stays in its leaf, and the boxes follow."""
     leaf, slot = divmod(tree.homes[record], LEAF)
     _put(tree, leaf, slot, total, size)
@@ -205,7 +205,7 @@ def mean(total: Floats, size: int) -> Floats:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def scan(tree: Boxes, leaf: int, query: Floats, most: float, distances: Floats) -> int:
+def scan(tree: BoundingBoxTree, leaf: int, query: Floats, most: float, distances: Floats) -> int:
     """Set the squared distances of a leaf's records to ``query``; return how many there are.
 
     None, if after some of many columns all are known to be farther than ``most``.
@@ -232,7 +232,7 @@ def all_above(most: float, distances: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def bound_near(tree: Boxes, node: int, query: Floats) -> float:
+def bound_near(tree: BoundingBoxTree, node: int, query: Floats) -> float:
     """Bound from below the squared distances of a node's records to ``query``."""
     if tree.counts[node] == 0:
         return np.inf
@@ -246,7 +246,7 @@ def bound_near(tree: Boxes, node: int, query: Floats) -> float:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats, squares: float) -> float:
+def _bound_far(tree: BoundingBoxTree, node: int, query: Floats, away: Floats, squares: float) -> float:
     r"""Bound from above the squared distances of a node's records to ``query``.
 
     By the corner of the box, and with the origin :math:`o`, the radius :math:`\rho` around it and
@@ -273,7 +273,7 @@ def _bound_far(tree: Boxes, node: int, query: Floats, away: Floats, squares: flo
 
 
 @njit(cache=True, nogil=True)
-def search(tree: Boxes, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
+def search(tree: BoundingBoxTree, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
     """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals.
 
     A record's key is ``sign`` times its squared distance to ``query``: +1 finds the nearest, −1 the

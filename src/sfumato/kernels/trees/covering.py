@@ -15,14 +15,14 @@ import numpy as np
 
 from sfumato.kernels.arrays import Bytes, Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 8
 CHUNK = 65_536  # points looked at between two ticks
 
 
-class Tree(NamedTuple):
+class BoxTree(NamedTuple):
     """Boxes in the order of the leaves; node ``i`` has children ``2i + 1`` and ``2i + 2``."""
 
     lows: Floats  # [box, column]
@@ -75,7 +75,7 @@ def first_covering(
     return found
 
 
-def _plant(lows: Floats, highs: Floats, lists: Ints) -> Tree:
+def _plant(lows: Floats, highs: Floats, lists: Ints) -> BoxTree:
     """Build the tree of all boxes."""
     # Where the middles lie decides how the boxes are divided, nothing else: any finite number will do. They
     # are divided where they spread most for their range, so that a column of large numbers does not rule.
@@ -85,11 +85,11 @@ def _plant(lows: Floats, highs: Floats, lists: Ints) -> Tree:
     lows, highs = np.ascontiguousarray(lows[order]), np.ascontiguousarray(highs[order])
     boxes = by_node(lows, starts, np.minimum), by_node(highs, starts, np.maximum)
     firsts = by_node(order, starts, np.minimum)
-    return Tree(lows, highs, np.ascontiguousarray(lists[order]), order, *boxes, firsts, starts)
+    return BoxTree(lows, highs, np.ascontiguousarray(lists[order]), order, *boxes, firsts, starts)
 
 
 @njit(cache=True, nogil=True)
-def _look(tree: Tree, members: Bytes, points: Floats, found: Ints) -> None:
+def _look(tree: BoxTree, members: Bytes, points: Floats, found: Ints) -> None:
     """Go down the tree for each point, the side with the more preferred box first."""
     n_columns = points.shape[1]
     first_leaf = len(tree.starts) - 2

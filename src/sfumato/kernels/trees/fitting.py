@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.arrays import Codes, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.pace import Tick
+from sfumato.kernels.threads import Tick
 from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, plant
 
 LEAF = 8
@@ -28,7 +28,7 @@ COVERED, OPEN, UNDECIDED = 0, 1, 2
 SEVERAL = -1  # the owner of a box that covers anybody's
 
 
-class Tree(NamedTuple):
+class OwnedBoxTree(NamedTuple):
     """Boxes in the order of the leaves; node ``i`` has children ``2i + 1`` and ``2i + 2``."""
 
     lows: Codes  # [box, column]
@@ -80,7 +80,7 @@ def fits(
     return states
 
 
-def _plant(lows: Codes, highs: Codes, owners: Ints) -> Tree:
+def _plant(lows: Codes, highs: Codes, owners: Ints) -> OwnedBoxTree:
     """Build the tree of all boxes."""
     sides = lows.astype(np.float64), highs.astype(np.float64)
     units = np.ones(lows.shape[1])
@@ -88,12 +88,12 @@ def _plant(lows: Codes, highs: Codes, owners: Ints) -> Tree:
     order, starts = plant(sides[0] + sides[1], LEAF, sides=sides, units=units)
     lows, highs = lows[order], highs[order]
     boxes = by_node(lows, starts, np.minimum), by_node(highs, starts, np.maximum)
-    return Tree(lows, highs, owners[order], *boxes, starts)
+    return OwnedBoxTree(lows, highs, owners[order], *boxes, starts)
 
 
 @njit(cache=True, nogil=True)
 def _ask(  # noqa: PLR0917
-    tree: Tree, lows: Codes, highs: Codes, owners: Ints, effort: int, states: NDArray[np.int8]
+    tree: OwnedBoxTree, lows: Codes, highs: Codes, owners: Ints, effort: int, states: NDArray[np.int8]
 ) -> None:
     """Look at each box: cut it up until every part lies in another box, or one touches none."""
     n_columns = lows.shape[1]
@@ -133,7 +133,7 @@ def _ask(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def _find(tree: Tree, low: Codes, high: Codes, owner: int, whole: bool) -> tuple[int, int]:  # noqa: FBT001
+def _find(tree: OwnedBoxTree, low: Codes, high: Codes, owner: int, whole: bool) -> tuple[int, int]:  # noqa: FBT001
     """Find a box of another owner that holds a part ``whole``, or the one touching it that covers most.
 
     Also says how many nodes and boxes were looked at.

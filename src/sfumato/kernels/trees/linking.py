@@ -20,7 +20,7 @@ from sfumato.kernels.trees.planting import MAX_DEPTH, by_node, push_children
 LEAF = 32
 
 
-class Tree(NamedTuple):
+class PointTree(NamedTuple):
     """Points in leaves; node ``i`` has children ``2i + 1`` and ``2i + 2``, the last level are the leaves."""
 
     places: Floats  # [leaf, column, slot]: slots are contiguous, so a scan is vectorised
@@ -43,7 +43,7 @@ class Questions(NamedTuple):
     far: Floats  # [n] keys from there up to this tie
 
 
-def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: Floats) -> Tree:
+def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: Floats) -> PointTree:
     """Build the tree of points, each of which stands for ``weights`` records.
 
     Boxes are halved where they are widest in these units.
@@ -58,7 +58,7 @@ def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: F
     else:
         totals = np.zeros(1, dtype=np.int64)
         lows = highs = np.zeros((1, points.shape[1]))
-    return Tree(
+    return PointTree(
         places=planting.in_leaves(points, starts, LEAF),
         sizes=np.diff(starts),
         weights=planting.in_leaves(weights, starts, LEAF),
@@ -71,13 +71,13 @@ def plant(points: Floats, weights: Ints, *, norm: Norm, n_counted: int, units: F
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _least_key(tree: Tree, node: int, point: Floats) -> float:
+def _least_key(tree: PointTree, node: int, point: Floats) -> float:
     """Bound from below the keys of a node's points."""
-    return _bound(tree, node, point, False)
+    return _distance_to_node(tree, node, point, False)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _bound(tree: Tree, node: int, point: Floats, above: bool) -> float:  # noqa: FBT001
+def _distance_to_node(tree: PointTree, node: int, point: Floats, above: bool) -> float:  # noqa: FBT001
     """Bound from below, or from above, the keys of a node's points."""
     key, norm = 0.0, tree.norm
     for column in range(tree.n_counted):
@@ -92,7 +92,7 @@ def _bound(tree: Tree, node: int, point: Floats, above: bool) -> float:  # noqa:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> bool:
+def _scan(tree: PointTree, leaf: int, point: Floats, far: float, keys: Floats) -> bool:
     """Set the keys of a leaf's points; False if all are known to be above ``far`` before the last column."""
     size, norm = tree.sizes[leaf], tree.norm
     keys[:size] = 0.0
@@ -124,7 +124,7 @@ def _scan(tree: Tree, leaf: int, point: Floats, far: float, keys: Floats) -> boo
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def _overlap(tree: Tree, node: int, low: Floats, high: Floats) -> int:
+def _overlap(tree: PointTree, node: int, low: Floats, high: Floats) -> int:
     """Return 0 if no point of a node can lie in the window, 2 if every one does, else 1."""
     inside = 2
     for i in range(len(low)):
@@ -138,7 +138,7 @@ def _overlap(tree: Tree, node: int, low: Floats, high: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def count(
-    tree: Tree,
+    tree: PointTree,
     questions: Questions,
     cap: int,
     everywhere: bool,  # noqa: FBT001
@@ -165,7 +165,7 @@ def count(
             if overlap == 0 and not everywhere:
                 continue
             if overlap != 1:  # wholly within the window, or wholly outside: perhaps wholly within reach
-                greatest = _bound(tree, node, point, True)
+                greatest = _distance_to_node(tree, node, point, True)
                 if overlap == 0 and greatest <= far[i]:
                     outside[i] += tree.totals[node]
                     continue
@@ -201,7 +201,7 @@ def count(
 
 
 @njit(cache=True, nogil=True)
-def least(tree: Tree, points: Floats) -> Floats:
+def least(tree: PointTree, points: Floats) -> Floats:
     """Return the least key of each point; quickest if neighbours come one after the other."""
     n_inner = len(tree.sizes) - 1
     found = np.full(len(points), np.inf)
@@ -228,7 +228,7 @@ def least(tree: Tree, points: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def homes(tree: Tree, points: Floats) -> Ints:
+def leaf_of_points(tree: PointTree, points: Floats) -> Ints:
     """Return a leaf near each point: who asks after whom, so that memory just read is read again."""
     found = np.zeros(len(points), dtype=np.int64)
     for i in range(len(points)):

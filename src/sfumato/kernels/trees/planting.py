@@ -68,7 +68,7 @@ def by_node(values: Values, starts: Ints, ufunc: np.ufunc) -> Values:
     return np.concatenate(levels[::-1])
 
 
-def homes_of(starts: Ints, leaf: int) -> Ints:
+def leaf_of(starts: Ints, leaf: int) -> Ints:
     """Return the place of each record if every leaf has room for ``leaf``, in the order of the leaves."""
     sizes = np.diff(starts)
     first = np.arange(len(sizes)) * leaf - starts[:-1]
@@ -82,7 +82,7 @@ def in_leaves(values: Values, starts: Ints, leaf: int) -> Values:
     """
     n_leaves = len(starts) - 1
     laid_out = np.zeros((n_leaves * leaf, *values.shape[1:]), dtype=values.dtype)
-    laid_out[homes_of(starts, leaf)] = values
+    laid_out[leaf_of(starts, leaf)] = values
     by_leaf = laid_out.reshape(n_leaves, leaf, *values.shape[1:])
     return np.ascontiguousarray(np.moveaxis(by_leaf, 1, -1))
 
@@ -109,7 +109,7 @@ def _halve_all(
             if apart > width:
                 widest, width = column, apart
         if widest >= 0:
-            lowest_first(points[:, widest], part, middle - start)
+            select_lowest(points[:, widest], part, middle - start)
         ends[2 * node + 1, 0], ends[2 * node + 1, 1] = start, middle
         ends[2 * node + 2, 0], ends[2 * node + 2, 1] = middle, stop
     for leaf in range(n_leaves):  # a slice takes seconds to compile, because its errors speak
@@ -130,7 +130,7 @@ def push_children(  # noqa: PLR0917
 
 
 @njit(cache=True, nogil=True)
-def lowest_first(values: Floats, order: Ints, middle: int) -> None:
+def select_lowest(values: Floats, order: Ints, middle: int) -> None:
     """Rearrange ``order`` so that its ``middle`` records of lowest value stand first (Hoare's selection)."""
     left, right = 0, len(order) - 1
     while left < right:

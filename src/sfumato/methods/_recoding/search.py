@@ -19,16 +19,16 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
-from sfumato.data.generalised.levels import Lattice
+from sfumato.data.generalised.levels import GeneralisationLattice
 from sfumato.errors import RefusedError
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.methods._recoding.losses import NodeClasses, Objective, Tally
+from sfumato.methods._recoding.objectives import NodeClasses, Objective, Tally
 
 #: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.
 Leftover = Literal["none", "suppressed", "dropped"]
 
 #: Scores that differ by no more than this are equal.
-SLACK = 1e-12
+FLOAT_TOLERANCE = 1e-12
 #: The most nodes that are marked one by one.
 _MARKED = 2**26
 #: The most nodes a lattice may have: numbers of nodes are whole numbers of 64 bits.
@@ -40,7 +40,7 @@ _KEPT_CLASSES, _KEPT_NODES = 4_000_000, 512
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class LatticeNode:
     """A node with its classes."""
 
     classes: NodeClasses
@@ -51,9 +51,9 @@ class Node:
     def counts(self) -> Mapping[str, Counts]:
         """How often sensitive values stand in each class: added up when asked, as many nodes fail before."""
         counts, of_part = self.finer
-        return {name: each.joined(of_part, len(self.classes.counts)) for name, each in counts.items()}
+        return {name: each.join_classes(of_part, len(self.classes.counts)) for name, each in counts.items()}
 
-    def parts_of(self, coarser: Ints, bottom: Node) -> tuple[Mapping[str, Counts], Ints]:
+    def parts_of(self, coarser: Ints, bottom: LatticeNode) -> tuple[Mapping[str, Counts], Ints]:
         """What the counts of coarser classes are added up from: these if they are known, or all there are."""
         if "counts" in self.__dict__:
             return self.counts, coarser
@@ -68,7 +68,9 @@ class Node:
 class RollUp:
     """Gives the classes of any node: joined from those of the coarsest node below it that is still kept."""
 
-    def __init__(self, lattice: Lattice, counts: Mapping[str, Counts], tallies: Sequence[Tally]) -> None:
+    def __init__(
+        self, lattice: GeneralisationLattice, counts: Mapping[str, Counts], tallies: Sequence[Tally]
+    ) -> None:
         self.lattice = lattice
         n = len(lattice.counts)
         classes = NodeClasses(
@@ -78,23 +80,23 @@ class RollUp:
             lattice.weights,
             tuple(tallies),
         )
-        bottom = Node(classes, np.arange(n), (counts, np.arange(n)))
-        self._kept: list[Node] = [bottom]
+        bottom = LatticeNode(classes, np.arange(n), (counts, np.arange(n)))
+        self._recent_nodes: list[LatticeNode] = [bottom]
         room = max(2, min(_KEPT_NODES, _KEPT_CLASSES // max(n, 1)))
         self._levels = np.full((room, len(lattice.keys)), np.iinfo(np.int64).max, dtype=np.int64)
         self._sizes = np.full(room, np.iinfo(np.int64).max, dtype=np.int64)
         self._levels[0], self._sizes[0] = 0, n
         self._oldest = 1  # the bottom stays
 
-    def at(self, levels: Sequence[int]) -> Node:
+    def at(self, levels: Sequence[int]) -> LatticeNode:
         """The classes of a node."""
         wanted = np.asarray(levels, dtype=np.int64)
         usable = (self._levels <= wanted).all(axis=1)
-        source = self._kept[int(np.argmin(np.where(usable, self._sizes, np.iinfo(np.int64).max)))]
+        source = self._recent_nodes[int(np.argmin(np.where(usable, self._sizes, np.iinfo(np.int64).max)))]
         if (source.classes.levels == wanted).all():
             return source
         keys, lattice, finer = np.arange(len(wanted)), self.lattice, source.classes
-        merged = kernels.lattice.Merged(
+        merged = kernels.lattice.CoarserClasses(
             *kernels.lattice.merge(
                 lattice.leaves,
                 lattice.labels,
@@ -104,26 +106,26 @@ class RollUp:
             )
         )
         n_classes = len(merged.counts)
-        tallies = tuple(tally.joined(merged.of_part, n_classes) for tally in finer.tallies)
-        node = Node(
+        tallies = tuple(tally.join_classes(merged.of_part, n_classes) for tally in finer.tallies)
+        node = LatticeNode(
             NodeClasses(wanted, merged.firsts, merged.counts, merged.weights, tallies),
             merged.of_part[source.of_combination],
-            source.parts_of(merged.of_part, self._kept[0]),
+            source.parts_of(merged.of_part, self._recent_nodes[0]),
         )
         self._keep(node)
         return node
 
-    def _keep(self, node: Node) -> None:
+    def _keep(self, node: LatticeNode) -> None:
         place = self._oldest
-        if place == len(self._kept):
-            self._kept.append(node)
+        if place == len(self._recent_nodes):
+            self._recent_nodes.append(node)
         else:
-            self._kept[place] = node
+            self._recent_nodes[place] = node
         self._levels[place], self._sizes[place] = node.classes.levels, len(node.classes.counts)
         self._oldest = place + 1 if place + 1 < len(self._sizes) else 1
 
 
-class Judge(Protocol):
+class NodeJudge(Protocol):
     """Says which classes of a node must be suppressed, and whether what is left can be released."""
 
     @property
@@ -134,21 +136,21 @@ class Judge(Protocol):
     def base_counts(self) -> Mapping[str, Counts]:
         """How often sensitive values stand in each combination of values, where that is to be rolled up."""
 
-    def failing(self, node: Node, limit: int) -> tuple[Flags, bool]:
+    def failing(self, node: LatticeNode, limit: int) -> tuple[Flags, bool]:
         """The classes to be suppressed; and whether more than the limit must be in every node below too.
 
         Where that is so the classes need not be all.
         """
 
-    def leftover(self, node: Node, failing: Flags) -> Leftover | None:
+    def leftover(self, node: LatticeNode, failing: Flags) -> Leftover | None:
         """What can be done with the suppressed records; None if nothing makes the release meet the model."""
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestNode:
     """A node that can be released."""
 
-    node: Node
+    node: LatticeNode
     failing: Flags
     score: float
     suppressed: int
@@ -161,18 +163,18 @@ class Best:
 
 
 @dataclass(eq=False)
-class Search:
+class LatticeSearch:
     """The search for the node of least score among those that need no more than a number suppressed."""
 
-    lattice: Lattice
+    lattice: GeneralisationLattice
     objective: Objective
-    judge: Judge
+    judge: NodeJudge
     roll_up: RollUp
     limit: int
     budget: int
     run: Run
     title: str = ""
-    best: Best | None = field(default=None, init=False)
+    best: BestNode | None = field(default=None, init=False)
     looked_at: int = field(default=0, init=False)
     bound: float = field(default=-np.inf, init=False)  # the score that no node undercuts
     _seen: dict[tuple[int, ...], tuple[bool, bool]] = field(default_factory=dict, init=False)
@@ -223,7 +225,7 @@ class Search:
                 else:
                     self._look(levels)
             if self._bounds and levels in self._seen:
-                bound = self.objective.bound(self.roll_up.at(levels).classes)
+                bound = self.objective.lower_bound(self.roll_up.at(levels).classes)
                 if bound > score:
                     kernels.lattice.raise_bounds(front, self._heights, np.asarray(levels), bound)
             self.run.tell(self.title, self.looked_at, min(self.budget, self.n_nodes))
@@ -235,7 +237,11 @@ class Search:
 
     def _worth(self) -> float:
         """The score above which no node can be better."""
-        return np.inf if self.best is None else self.best.score + SLACK * max(1.0, abs(self.best.score))
+        return (
+            np.inf
+            if self.best is None
+            else self.best.score + FLOAT_TOLERANCE * max(1.0, abs(self.best.score))
+        )
 
     def _levels(self, node: int) -> tuple[int, ...]:
         return tuple(int(level) for level in np.unravel_index(node, tuple(self._heights)))
@@ -289,21 +295,21 @@ class Search:
             self._consider(node, failing, suppressed)
         return allowed, hopeless
 
-    def _consider(self, node: Node, failing: Flags, suppressed: int) -> None:
+    def _consider(self, node: LatticeNode, failing: Flags, suppressed: int) -> None:
         score = self.objective.score(node.classes, failing)
         if score > self._worth():
             return
-        found = Best(node, failing, score, suppressed, "none")
+        found = BestNode(node, failing, score, suppressed, "none")
         best = self.best
         if (
             best is not None
-            and score >= best.score - SLACK * max(1.0, abs(score))
+            and score >= best.score - FLOAT_TOLERANCE * max(1.0, abs(score))
             and found.rank >= best.rank
         ):
             return
         leftover = self.judge.leftover(node, failing) if suppressed else "none"
         if leftover is not None:
-            self.best = Best(node, failing, score, suppressed, leftover)
+            self.best = BestNode(node, failing, score, suppressed, leftover)
 
     def _rule_out(self, levels: tuple[int, ...]) -> None:
         """A node fails, and so do all below it."""

@@ -19,7 +19,7 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Bytes, Codes, Floats, Ints
 
 if TYPE_CHECKING:
-    from sfumato.kernels.cart import Tree
+    from sfumato.kernels.cart import CartTree
 
 By = Literal["cart", "regression", "sample"]
 
@@ -31,7 +31,7 @@ _RIDGE = 1e-6
 
 
 @dataclass(frozen=True)
-class Coded:
+class ModelColumn:
     """A column as models see it: ``codes`` where it tells others (0: missing), and what is told of it.
 
     It is told as ``classes`` (0: missing) or, where it has many values in an order, as ``ranks`` from 0 to 1
@@ -69,25 +69,27 @@ class Coded:
         )  # fmt: skip
 
 
-class Model(Protocol):
+class ConditionalModel(Protocol):
     """What was fitted to a column."""
 
-    def drawn(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
+    def draw_donors(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
         """A record of the original for each new one, whose codes are ``predictors`` uint8[d, m]."""
 
 
-def fitted(by: By, target: Coded, predictors: Sequence[Coded], rows: Ints, leaf: int) -> Model:
+def fit_conditional_model(
+    by: By, target: ModelColumn, predictors: Sequence[ModelColumn], rows: Ints, leaf: int
+) -> ConditionalModel:
     """Fit a model to some records; in a column of ranks first to whether there is a value at all."""
     if by == "sample" or not predictors:
-        return _Sample(rows)
-    model: type[_Cart | _Regression] = _Cart if by == "cart" else _Regression
+        return _RandomDonor(rows)
+    model: type[_Cart | _LinearModel] = _Cart if by == "cart" else _LinearModel
     if target.classes is not None:
         return model.of(target.classes, None, predictors, rows, leaf)
     assert target.ranks is not None
     lacking = np.isnan(target.ranks)
     there = rows[~lacking[rows]]
     if not len(there):
-        return _Sample(rows)
+        return _RandomDonor(rows)
     values = model.of(None, target.ranks, predictors, there, leaf)
     if len(there) == len(rows):
         return values
@@ -95,12 +97,12 @@ def fitted(by: By, target: Coded, predictors: Sequence[Coded], rows: Ints, leaf:
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _RandomDonor:
     """Any record."""
 
     rows: Ints
 
-    def drawn(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
+    def draw_donors(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
         n: int = predictors.shape[1]
         return self.rows[rng.integers(0, len(self.rows), n)]
 
@@ -109,12 +111,12 @@ class _Sample:
 class _Either:
     """First whether the value is missing; the record whose value is taken only if it is not."""
 
-    which: Model
-    values: Model
+    which: ConditionalModel
+    values: ConditionalModel
     lacking: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
-    def drawn(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
-        which, values = self.which.drawn(predictors, rng), self.values.drawn(predictors, rng)
+    def draw_donors(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
+        which, values = self.which.draw_donors(predictors, rng), self.values.draw_donors(predictors, rng)
         return np.where(self.lacking[which], which, values)
 
 
@@ -122,25 +124,30 @@ class _Either:
 class _Cart:
     """One of the records in the leaf."""
 
-    tree: Tree
+    tree: CartTree
 
     @classmethod
     def of(
-        cls, classes: Codes | None, ranks: Floats | None, predictors: Sequence[Coded], rows: Ints, leaf: int
+        cls,
+        classes: Codes | None,
+        ranks: Floats | None,
+        predictors: Sequence[ModelColumn],
+        rows: Ints,
+        leaf: int,
     ) -> Self:
         """Grow the tree."""
         nominal = np.array([each.nominal for each in predictors])
         codes = np.stack([each.codes for each in predictors])
         return cls(kernels.cart.grow(codes, nominal, rows, classes=classes, numbers=ranks, leaf=leaf))
 
-    def drawn(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
+    def draw_donors(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
         n: int = predictors.shape[1]
         found: Ints = kernels.cart.donors(self.tree, predictors, rng.random(n))
         return found
 
 
 @dataclass(frozen=True)
-class _Regression:
+class _LinearModel:
     """A linear model of normal scores, or linear discriminants of classes; ``rows`` in the target's order.
 
     ``features`` has, for each predictor, what each of its codes stands for. Classes begin in ``rows`` at
@@ -156,7 +163,12 @@ class _Regression:
 
     @classmethod
     def of(
-        cls, classes: Codes | None, ranks: Floats | None, predictors: Sequence[Coded], rows: Ints, leaf: int
+        cls,
+        classes: Codes | None,
+        ranks: Floats | None,
+        predictors: Sequence[ModelColumn],
+        rows: Ints,
+        leaf: int,
     ) -> Self:
         """Fit it: both are one regression, of the scores or of indicators of the classes."""
         del leaf  # a regression has none
@@ -180,7 +192,7 @@ class _Regression:
         order, starts = rows[np.argsort(places, kind="stable")], np.concatenate([[0], np.cumsum(counts)])
         return cls(order, features, slopes, constants, starts, 0.0)
 
-    def drawn(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
+    def draw_donors(self, predictors: Bytes, rng: np.random.Generator) -> Ints:
         from scipy.special import ndtr
 
         n: int = predictors.shape[1]
@@ -202,7 +214,7 @@ class _Regression:
         return self.rows[found]
 
 
-def _features(column: Coded, rows: Ints) -> Floats:
+def _features(column: ModelColumn, rows: Ints) -> Floats:
     """What each code of a predictor stands for, around 0: its normal score, or an indicator of it."""
     counts = np.bincount(column.codes[rows], minlength=kernels.cart.CODES).astype(np.float64)
     shares = counts / len(rows)
@@ -232,7 +244,7 @@ def _looked_up(features: Sequence[Floats], predictors: Bytes) -> Floats:
 
 def _products(
     features: Sequence[Floats],
-    predictors: Sequence[Coded],
+    predictors: Sequence[ModelColumn],
     rows: Ints,
     scores: Floats | None = None,
     *,

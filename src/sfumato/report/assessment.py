@@ -50,9 +50,9 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
             rows = slider(risks)
             headers = ("threshold", "records at risk", "rate")
             asked = found.details.get("threshold")
-            told = cut_at(risks, threshold=float(asked)) if isinstance(asked, float) else None
-            charts[f"slider-{place}"] = slider_chart(measure.title, rows, told)
-            at, above, rate = told or rows[len(rows) // 2]
+            threshold = cut_at(risks, threshold=float(asked)) if isinstance(asked, float) else None
+            charts[f"slider-{place}"] = slider_chart(measure.title, rows, threshold)
+            at, above, rate = threshold or rows[len(rows) // 2]
             words += (
                 f" To read the picture: above a risk of {at:.3g} are {above:,} of {len(risks):,} records; if "
                 f"they were protected down to it, {rate:.2%} of all records would be expected to be found."

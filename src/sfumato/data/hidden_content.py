@@ -10,33 +10,36 @@ from __future__ import annotations
 import polars as pl
 
 #: A value that fewer people have is not named where it need not be: in a set, a codebook, a public picture.
-ENOUGH = 10
+MIN_PERSONS_NAMED = 10
 
 
-def only_shown(frame: pl.DataFrame) -> pl.DataFrame:
+def strip_hidden(frame: pl.DataFrame) -> pl.DataFrame:
     """The same cells, with nothing below a null and no category that no record has; and 0 for −0.
 
     −0.0 and 0.0 are one value to every count of people alike, so a file must not tell them apart.
     """
-    return frame.with_columns(_anew(series) for series in frame)
+    return frame.with_columns(_rebuild_series(series) for series in frame)
 
 
-def _anew(series: pl.Series) -> pl.Series:
+def _rebuild_series(series: pl.Series) -> pl.Series:
     dtype = series.dtype
     if dtype == pl.String:
         return pl.select(pl.concat_str(pl.lit(""), series).alias(series.name)).to_series()
     if isinstance(dtype, pl.Categorical | pl.Enum):
-        texts = _anew(series.cast(pl.String))
+        texts = _rebuild_series(series.cast(pl.String))
         if isinstance(dtype, pl.Enum):
             return texts.cast(pl.Enum(dtype.categories.filter(dtype.categories.is_in(texts.implode()))))
         return texts.cast(dtype)
     if isinstance(dtype, pl.List):
-        members = _anew(series.explode())
+        members = _rebuild_series(series.explode())
         return pl.Series(series.name, series.to_list(), dtype=pl.List(members.dtype))
     if isinstance(dtype, pl.Struct):
         present = series.is_not_null()
-        parts = [_anew(_where(present, series.struct.field(field.name))) for field in dtype.fields]
-        return _where(present, pl.DataFrame(parts).to_struct(series.name))
+        parts = [
+            _rebuild_series(_null_where_absent(present, series.struct.field(field.name)))
+            for field in dtype.fields
+        ]
+        return _null_where_absent(present, pl.DataFrame(parts).to_struct(series.name))
     if dtype.is_float():
         series = series.set(series == 0, 0.0)  # adding 0.0 would be optimised away
     return _emptied_below(series)
@@ -50,8 +53,8 @@ def _emptied_below(series: pl.Series) -> pl.Series:
     if not (dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean):
         return pl.Series(series.name, series.to_list(), dtype=dtype)
     numbers = series.cast(pl.Int8) if dtype == pl.Boolean else series.to_physical()
-    return _where(present, numbers.fill_null(0).cast(dtype))
+    return _null_where_absent(present, numbers.fill_null(0).cast(dtype))
 
 
-def _where(present: pl.Series, series: pl.Series) -> pl.Series:
+def _null_where_absent(present: pl.Series, series: pl.Series) -> pl.Series:
     return series.zip_with(present, pl.Series([None], dtype=series.dtype))

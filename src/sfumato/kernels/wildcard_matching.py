@@ -15,12 +15,12 @@ from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.kernels.compiling import njit
 
 
-class Leaning(NamedTuple):
+class WildcardMatching(NamedTuple):
     """What the records show, and how many are alike to each; changed in place."""
 
     cells: Codes  # [n, keys]
     shown: Ints  # [n] the pattern of the keys that each has
-    kept: Ints  # [n] the pattern that each still shows
+    keys_shown: Ints  # [n] the pattern that each still shows
     asked: Ints  # [combinations] the keys of each as a pattern
     wanted: Ints  # [combinations] how many must be alike in them
     counts: Ints  # [combinations, n] how many are, the record itself among them
@@ -29,7 +29,7 @@ class Leaning(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def improved(lean: Leaning) -> float:
+def improve(lean: WildcardMatching) -> float:
     """Suppress cells until all have enough alike to them, and exchange until no exchange is cheaper.
 
     Returns
@@ -45,24 +45,24 @@ def improved(lean: Leaning) -> float:
     _count(lean)
     if not _mend(lean, -1):
         return np.inf
-    _give_back(lean)
+    _restore_cells(lean)
     best = _cost(lean)
     while True:
         before = best
-        rows = np.flatnonzero(lean.kept != lean.shown)
+        rows = np.flatnonzero(lean.keys_shown != lean.shown)
         for i in range(len(rows)):
-            best = _exchanged(lean, rows[i], rows[i], best)
+            best = _try_exchange(lean, rows[i], rows[i], best)
         if best == before:
             for i in range(len(rows)):
                 for j in range(i + 1, len(rows)):
                     if best == before and lean.work[0] > 0:
-                        best = _exchanged(lean, rows[i], rows[j], best)
+                        best = _try_exchange(lean, rows[i], rows[j], best)
         if best == before or lean.work[0] <= 0:
             return best
 
 
 @njit(cache=True, nogil=True)
-def searched(lean: Leaning, best: float) -> float:
+def search_all(lean: WildcardMatching, best: float) -> float:
     """Go through all sets of cells that cost less than ``best``, as far as the work suffices.
 
     Returns
@@ -70,69 +70,69 @@ def searched(lean: Leaning, best: float) -> float:
     float
         The least cost, with ``kept`` that has it; ``best`` if nothing is cheaper, with ``kept`` as it was.
     """
-    found = lean.kept.copy()
-    lean.kept[:] = lean.shown
+    found = lean.keys_shown.copy()
+    lean.keys_shown[:] = lean.shown
     _count(lean)
-    best = _deepened(lean, np.zeros_like(lean.kept), 0.0, best, found)
-    lean.kept[:] = found
+    best = _search_deeper(lean, np.zeros_like(lean.keys_shown), 0.0, best, found)
+    lean.keys_shown[:] = found
     return best
 
 
 @njit(cache=True, nogil=True)
-def _deepened(lean: Leaning, stays: Ints, spent: float, best: float, found: Ints) -> float:
+def _search_deeper(lean: WildcardMatching, stays: Ints, spent: float, best: float, found: Ints) -> float:
     """Suppress one more of the cells of which a record that lacks others needs one; ``stays`` are decided."""
     row = -1
     for c in range(len(lean.asked)):
-        for i in range(len(lean.kept)):
+        for i in range(len(lean.keys_shown)):
             if row < 0 and lean.counts[c, i] < lean.wanted[c]:
                 row = i
     if row < 0:
-        found[:] = lean.kept
+        found[:] = lean.keys_shown
         return spent
     decided = stays.copy()
-    for i in range(len(lean.kept)):
-        apart = _apart(lean, row, i, lean.kept[row] & lean.kept[i])
+    for i in range(len(lean.keys_shown)):
+        apart = _differing_keys(lean, row, i, lean.keys_shown[row] & lean.keys_shown[i])
         for j in range(lean.cells.shape[1]):
             for owner in (row, i):
                 cost = spent + lean.costs[1 << j]
                 if not apart >> j & 1 or decided[owner] >> j & 1 or cost >= best - 1e-9 or lean.work[0] <= 0:
                     continue
-                _show(lean, owner, lean.kept[owner] & ~(1 << j))
-                best = _deepened(lean, decided, cost, best, found)
-                _show(lean, owner, lean.kept[owner] | 1 << j)
+                _show(lean, owner, lean.keys_shown[owner] & ~(1 << j))
+                best = _search_deeper(lean, decided, cost, best, found)
+                _show(lean, owner, lean.keys_shown[owner] | 1 << j)
                 decided[owner] |= 1 << j
     return best
 
 
 @njit(cache=True, nogil=True)
-def _exchanged(lean: Leaning, first: int, second: int, best: float) -> float:
+def _try_exchange(lean: WildcardMatching, first: int, second: int, best: float) -> float:
     """Give back the cells of two records (or one) and mend the rest; undo it unless it is cheaper."""
     for without in (first, -1):
-        if lean.work[0] <= 0 or lean.kept[first] == lean.shown[first]:
+        if lean.work[0] <= 0 or lean.keys_shown[first] == lean.shown[first]:
             return best
-        kept, counts = lean.kept.copy(), lean.counts.copy()
+        shown, counts = lean.keys_shown.copy(), lean.counts.copy()
         _show(lean, first, lean.shown[first])
         _show(lean, second, lean.shown[second])
         if _mend(lean, without):
-            _give_back(lean)
+            _restore_cells(lean)
             cost = _cost(lean)
             if cost < best - 1e-9:
                 return cost
-        lean.kept[:] = kept
+        lean.keys_shown[:] = shown
         lean.counts[:] = counts
     return best
 
 
 @njit(cache=True, nogil=True)
-def _cost(lean: Leaning) -> float:
+def _cost(lean: WildcardMatching) -> float:
     total = 0.0
-    for i in range(len(lean.kept)):
-        total += lean.costs[lean.shown[i] & ~lean.kept[i]]
+    for i in range(len(lean.keys_shown)):
+        total += lean.costs[lean.shown[i] & ~lean.keys_shown[i]]
     return total
 
 
 @njit(cache=True, nogil=True)
-def _apart(lean: Leaning, first: int, second: int, both: int) -> int:
+def _differing_keys(lean: WildcardMatching, first: int, second: int, both: int) -> int:
     """The keys among these that tell two records apart."""
     found = 0
     for j in range(lean.cells.shape[1]):
@@ -142,11 +142,11 @@ def _apart(lean: Leaning, first: int, second: int, both: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _count(lean: Leaning) -> None:
+def _count(lean: WildcardMatching) -> None:
     lean.counts[:] = 1
-    for i in range(len(lean.kept)):
+    for i in range(len(lean.keys_shown)):
         for j in range(i):
-            apart = _apart(lean, i, j, lean.kept[i] & lean.kept[j])
+            apart = _differing_keys(lean, i, j, lean.keys_shown[i] & lean.keys_shown[j])
             for c in range(len(lean.asked)):
                 if apart & lean.asked[c] == 0:
                     lean.counts[c, i] += 1
@@ -154,50 +154,50 @@ def _count(lean: Leaning) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _show(lean: Leaning, row: int, pattern: int) -> None:
+def _show(lean: WildcardMatching, row: int, pattern: int) -> None:
     """Let a record show this, and count again who is alike to it."""
-    changed = lean.kept[row] ^ pattern
-    lean.work[0] -= len(lean.kept)
-    for other in range(len(lean.kept)):
-        moved = changed & lean.kept[other]
-        if other == row or moved == 0 or _apart(lean, row, other, moved) == 0:
+    changed = lean.keys_shown[row] ^ pattern
+    lean.work[0] -= len(lean.keys_shown)
+    for other in range(len(lean.keys_shown)):
+        moved = changed & lean.keys_shown[other]
+        if other == row or moved == 0 or _differing_keys(lean, row, other, moved) == 0:
             continue
-        before = _apart(lean, row, other, lean.kept[row] & lean.kept[other])
-        after = _apart(lean, row, other, pattern & lean.kept[other])
+        before = _differing_keys(lean, row, other, lean.keys_shown[row] & lean.keys_shown[other])
+        after = _differing_keys(lean, row, other, pattern & lean.keys_shown[other])
         for c in range(len(lean.asked)):
             step = int(after & lean.asked[c] == 0) - int(before & lean.asked[c] == 0)
             lean.counts[c, row] += step
             lean.counts[c, other] += step
-    lean.kept[row] = pattern
+    lean.keys_shown[row] = pattern
 
 
 @njit(cache=True, nogil=True)
-def _give_back(lean: Leaning) -> None:
+def _restore_cells(lean: WildcardMatching) -> None:
     """Show every cell again that nobody needs suppressed, the dearest first."""
     n_keys = lean.cells.shape[1]
     singles = np.array([lean.costs[1 << j] for j in range(n_keys)])
     order = np.argsort(-singles, kind="mergesort")
-    for row in range(len(lean.kept)):
+    for row in range(len(lean.keys_shown)):
         for j in order:
-            if (lean.shown[row] & ~lean.kept[row]) >> j & 1:
-                _show(lean, row, lean.kept[row] | 1 << j)
+            if (lean.shown[row] & ~lean.keys_shown[row]) >> j & 1:
+                _show(lean, row, lean.keys_shown[row] | 1 << j)
                 if _lacks(lean):
-                    _show(lean, row, lean.kept[row] & ~(1 << j))
+                    _show(lean, row, lean.keys_shown[row] & ~(1 << j))
 
 
 @njit(cache=True, nogil=True)
-def _lacks(lean: Leaning) -> bool:
+def _lacks(lean: WildcardMatching) -> bool:
     for c in range(len(lean.asked)):
-        for i in range(len(lean.kept)):
+        for i in range(len(lean.keys_shown)):
             if lean.counts[c, i] < lean.wanted[c]:
                 return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def _mend(lean: Leaning, without: int) -> bool:
+def _mend(lean: WildcardMatching, without: int) -> bool:
     """Take the change that helps most for its cost, until nobody lacks others; None of record ``without``."""
-    n = len(lean.kept)
+    n = len(lean.keys_shown)
     while lean.work[0] > 0:
         lacking = np.zeros(n, dtype=np.bool_)
         for c in range(len(lean.asked)):
@@ -209,17 +209,20 @@ def _mend(lean: Leaning, without: int) -> bool:
         best, row, pattern = 0.0, -1, 0
         helped = np.zeros(len(lean.costs))
         for i in range(n):
-            if i == without or lean.kept[i] == 0:
+            if i == without or lean.keys_shown[i] == 0:
                 continue
-            most = _helped(lean, i, few, helped)
+            most = _count_helped(lean, i, few, helped)
             if most == 0:
                 continue
             if lacking[i]:
                 _own(lean, i, helped)
             for suppressed in range(1, len(helped)):
-                if suppressed & ~lean.kept[i] == 0 and helped[suppressed] > best * lean.costs[suppressed]:
+                if (
+                    suppressed & ~lean.keys_shown[i] == 0
+                    and helped[suppressed] > best * lean.costs[suppressed]
+                ):
                     best = helped[suppressed] / lean.costs[suppressed]
-                    row, pattern = i, lean.kept[i] & ~suppressed
+                    row, pattern = i, lean.keys_shown[i] & ~suppressed
         if row < 0:
             return False
         _show(lean, row, pattern)
@@ -227,7 +230,7 @@ def _mend(lean: Leaning, without: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _helped(lean: Leaning, row: int, few: Ints, helped: Floats) -> float:
+def _count_helped(lean: WildcardMatching, row: int, few: Ints, helped: Floats) -> float:
     """How many who lack others get one more alike if a record loses each pattern; and the most of it."""
     helped[:] = 0.0
     total = 0.0
@@ -235,7 +238,7 @@ def _helped(lean: Leaning, row: int, few: Ints, helped: Floats) -> float:
         if other == row:
             total += 1.0
             continue
-        apart = _apart(lean, row, other, lean.kept[row] & lean.kept[other])
+        apart = _differing_keys(lean, row, other, lean.keys_shown[row] & lean.keys_shown[other])
         for c in range(len(lean.asked)):
             if apart & lean.asked[c] and lean.counts[c, other] < lean.wanted[c]:
                 helped[apart & lean.asked[c]] += 1.0
@@ -246,17 +249,17 @@ def _helped(lean: Leaning, row: int, few: Ints, helped: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _own(lean: Leaning, row: int, helped: Floats) -> None:
+def _own(lean: WildcardMatching, row: int, helped: Floats) -> None:
     """Add what the record itself, which lacks others, gains by losing each pattern."""
-    lean.work[0] -= len(lean.kept) * len(lean.asked)
+    lean.work[0] -= len(lean.keys_shown) * len(lean.asked)
     for c in range(len(lean.asked)):
         lack = lean.wanted[c] - lean.counts[c, row]
         if lack <= 0:
             continue
         gained = np.zeros(len(helped))
-        for other in range(len(lean.kept)):
-            both = lean.kept[row] & lean.kept[other] & lean.asked[c]
-            apart = _apart(lean, row, other, both)
+        for other in range(len(lean.keys_shown)):
+            both = lean.keys_shown[row] & lean.keys_shown[other] & lean.asked[c]
+            apart = _differing_keys(lean, row, other, both)
             if apart:
                 gained[apart] += 1.0
         _sum_within(gained)

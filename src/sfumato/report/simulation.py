@@ -24,10 +24,10 @@ _WORDS = (
 
 def simulation_pictures(found: Simulation) -> Pictures:
     """Say a simulation as a page: for each number that is estimated a picture and a table."""
-    told = found.to_dict()["estimators"]
+    estimators = found.to_dict()["estimators"]
     sections = []
-    for place, what in enumerate(dict.fromkeys(each["estimates"] for each in told)):
-        rivals = [each for each in told if each["estimates"] == what]
+    for place, what in enumerate(dict.fromkeys(each["estimates"] for each in estimators)):
+        rivals = [each for each in estimators if each["estimates"] == what]
         drawn = [each for each in rivals if each["draws"]]
         charts = {f"estimators-{place}": estimator_chart(what, drawn)} if drawn else {}
         rows = [[each[name] for name in _NAMES] for each in rivals]

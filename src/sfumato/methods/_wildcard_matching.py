@@ -13,10 +13,10 @@ from sfumato.data.classes.packing import Coding, closed_up, number
 from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Ints
-from sfumato.methods._key_cells import Asked, KeyCells
+from sfumato.methods._key_cells import ClassSizeRule, KeyCells
 
 if TYPE_CHECKING:
-    from sfumato.kernels.leaning import Leaning
+    from sfumato.kernels.wildcard_matching import WildcardMatching
 
 #: From so many records times patterns on, only patterns that lose the telling keys first are tried.
 _ALL_UP_TO_PAIRS = 20_000_000
@@ -38,8 +38,8 @@ TOO_LARGE = (
 UNTRIED = "not all exchanges of suppressed cells were tried: fewer cells may do"
 
 
-def lean_on_others(
-    table: Table, cells: KeyCells, asked: Sequence[Asked], otherwise: Callable[[], Ints]
+def rely_on_wildcards(
+    table: Table, cells: KeyCells, asked: Sequence[ClassSizeRule], otherwise: Callable[[], Ints]
 ) -> tuple[Ints, str]:
     """What each record shows if cells suppressed in some may protect others; and what there is to say of it.
 
@@ -47,28 +47,36 @@ def lean_on_others(
     """
     whole = len(asked) == 1 and asked[0].keys == cells.everything
     small = len(cells) <= _EXCHANGE_UP_TO_RECORDS and len(cells.names) <= _EXCHANGE_UP_TO_KEYS
-    if not (small and cells.alone):
-        return (lean_on_few(table, cells, asked[0].k, otherwise), "") if whole else (otherwise(), TOO_LARGE)
+    if not (small and cells.has_one_record_each):
+        return (
+            (rely_on_few_wildcards(table, cells, asked[0].k, otherwise), "")
+            if whole
+            else (otherwise(), TOO_LARGE)
+        )
     covered = otherwise()
-    few = lean_on_few(table, cells, max(each.k for each in asked), lambda: covered)
+    few = rely_on_few_wildcards(table, cells, max(each.k for each in asked), lambda: covered)
     best, least, note = covered, np.inf, ""
-    for start in (few, cells.back(cells.shown), covered):
+    for start in (few, cells.in_table_order(cells.shown_patterns), covered):
         state = _state(cells, asked, start)
-        cost = kernels.leaning.improved(state)
+        cost = kernels.wildcard_matching.improve(state)
         if cost < least - 1e-9:
-            best, least, note = cells.back(state.kept), cost, "" if state.work[0] > 0 else UNTRIED
+            best, least, note = (
+                cells.in_table_order(state.keys_shown),
+                cost,
+                "" if state.work[0] > 0 else UNTRIED,
+            )
     if len(cells) * len(cells.names) <= _ALL_SETS_UP_TO_CELLS:
         state = _state(cells, asked, best)
-        kernels.leaning.searched(state, least)
-        best, note = cells.back(state.kept), "" if state.work[0] > 0 else UNTRIED
+        kernels.wildcard_matching.search_all(state, least)
+        best, note = cells.in_table_order(state.keys_shown), "" if state.work[0] > 0 else UNTRIED
     return best, note
 
 
-def _state(cells: KeyCells, asked: Sequence[Asked], kept: Ints) -> Leaning:
-    return kernels.leaning.Leaning(
+def _state(cells: KeyCells, asked: Sequence[ClassSizeRule], keys_shown: Ints) -> WildcardMatching:
+    return kernels.wildcard_matching.WildcardMatching(
         cells=cells.records.cells,
-        shown=cells.shown,
-        kept=kept[cells.order],
+        shown=cells.shown_patterns,
+        keys_shown=keys_shown[cells.order],
         asked=np.array([each.keys for each in asked], dtype=np.int64),
         wanted=np.array([each.k for each in asked], dtype=np.int64),
         counts=np.zeros((len(asked), len(cells)), dtype=np.int64),
@@ -77,15 +85,15 @@ def _state(cells: KeyCells, asked: Sequence[Asked], kept: Ints) -> Leaning:
     )
 
 
-def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], Ints]) -> Ints:
+def rely_on_few_wildcards(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], Ints]) -> Ints:
     """What each record shows if a few show little so that all others are alike to them; or ``otherwise``.
 
     For a pattern, as many records of those that agree in it show no more than it as their rarest one lacks
     others alike. Of all patterns and what there is otherwise the cheapest is taken.
     """
-    shown = cells.back(cells.shown)
+    shown = cells.in_table_order(cells.shown_patterns)
     worth = cells.worth(shown)
-    sizes = _alike(table, cells)
+    sizes = _class_counts(table, cells)
     patterns = cells.patterns()
     if len(patterns) * len(table) > _ALL_UP_TO_PAIRS:
         patterns = _losing_in_turn(cells)
@@ -99,7 +107,7 @@ def lean_on_few(table: Table, cells: KeyCells, k: int, otherwise: Callable[[], I
             continue
         lost = worth.mean() - float(cells.worth(np.array([pattern]))[0])
         if float((k - rarest).sum()) * lost < least:
-            tried = _leaning(table, cells, k, pattern, groups)
+            tried = _match_by_wildcards(table, cells, k, pattern, groups)
             cost = float((worth - cells.worth(tried)).sum())
             if cost < least:
                 best, least = tried, cost
@@ -125,31 +133,31 @@ def _groups(cells: KeyCells, pattern: int) -> Ints:
         column = cells.records.cells[:, position].astype(np.uint64)
         space = int(column.max()) + 1
         packed = closed_up(Coding(packed.codes * np.uint64(space) + column, packed.space * space))
-    return cells.back(number(packed)[0])
+    return cells.in_table_order(number(packed)[0])
 
 
-def _alike(table: Table, cells: KeyCells) -> Ints:
+def _class_counts(table: Table, cells: KeyCells) -> Ints:
     classes = Classes.of(table, cells.names, missing="any")
     return classes.persons[classes.of_record]
 
 
-def _leaning(table: Table, cells: KeyCells, k: int, pattern: int, groups: Ints) -> Ints:
+def _match_by_wildcards(table: Table, cells: KeyCells, k: int, pattern: int, groups: Ints) -> Ints:
     """Let the rarest of each group show no more than the pattern, until all have enough alike to them."""
-    kept = cells.back(cells.shown)
+    keys_shown = cells.in_table_order(cells.shown_patterns)
     current = table
     while True:
-        sizes = _alike(current, cells)
+        sizes = _class_counts(current, cells)
         rarest = np.full(int(groups.max()) + 1, k)
         np.minimum.at(rarest, groups, sizes)
-        able = kept & ~pattern != 0
+        able = keys_shown & ~pattern != 0
         order = np.lexsort((sizes, ~able, groups))  # by group: those that can lose something, rarest first
         starts = np.searchsorted(groups[order], np.arange(len(rarest)))
         turn = np.arange(len(order)) - starts[groups[order]]
         chosen = order[turn < (k - rarest)[groups[order]]]
         chosen = chosen[able[chosen]]
         if not len(chosen):
-            return kept  # nobody is rare, or nothing is left to lose
-        kept[chosen] &= pattern
+            return keys_shown  # nobody is rare, or nothing is left to lose
+        keys_shown[chosen] &= pattern
         for position, name in enumerate(cells.names):
             if not pattern >> position & 1:
                 rows = np.zeros(len(table), dtype=np.bool_)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sfumato.core.run import Run, never
+from sfumato.core.run import Run, never_stop
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import duration
 from sfumato.study.growth import Growth, Timings
@@ -20,7 +20,7 @@ SAMPLING, SEARCHING, CONFIRMING, ENDING, LATE = "sampling", "searching", "confir
 _ENDS: Final = {SAMPLING: 0.25, SEARCHING: 0.7, CONFIRMING: 0.85, ENDING: 1.0, LATE: math.inf}
 
 #: The share of the time that is planned with, in seconds of work: the rest is for others on the machine.
-_SURE: Final = 0.6
+_PLANNED_SHARE: Final = 0.6
 
 
 class WorkClock:
@@ -43,7 +43,7 @@ class WorkClock:
 
 
 @dataclass
-class Watch:
+class TimeBudget:
     """Knows the time of a search, and how long recipes took so far; the clock may be another.
 
     Where there is a ``work`` clock too, a sure share of the seconds is counted by it, so that the same fits
@@ -55,7 +55,7 @@ class Watch:
     stage: str = ENDING
     took: dict[tuple[str, ...], Timings] = field(default_factory=dict)
     work: Callable[[], float] | None = None
-    sure: float = _SURE
+    sure: float = _PLANNED_SHARE
 
     def __post_init__(self) -> None:
         self.started, self.began = self.clock(), self.work() if self.work else 0.0
@@ -73,16 +73,16 @@ class Watch:
         return self.began + _ENDS[self.stage] * self.sure * self.seconds - self.work()
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the present stage must end."""
         return min(self.time_left, self.work_left)
 
-    def limited(self, run: Run, share: float = 1.0) -> Run:
+    def limit_run(self, run: Run, share: float = 1.0) -> Run:
         """The run that is stopped when the present stage must end, or after a share of what is left of it."""
         if math.isinf(self.seconds):
             return run
-        run = run.within(share * self.time_left, self.clock)
-        return run if self.work is None else run.within(share * self.work_left, self.work)
+        run = run.with_deadline(share * self.time_left, self.clock)
+        return run if self.work is None else run.with_deadline(share * self.work_left, self.work)
 
     def hurry(self, share: float) -> Callable[[], bool]:
         """Say when enough is tried for a share of the time; it is asked before each trial but the first.
@@ -91,8 +91,12 @@ class Watch:
         has gone wrong: on another day the same is tried.
         """
         if math.isinf(self.seconds):
-            return never
-        began, budget, is_over = self.now(), share * self.left, self.limited(Run(), share).progress.is_over
+            return never_stop
+        began, budget, is_over = (
+            self.now(),
+            share * self.seconds_left,
+            self.limit_run(Run(), share).progress.is_over,
+        )
         asked, planned = 0, 0
 
         def is_enough() -> bool:
@@ -108,7 +112,7 @@ class Watch:
 
     def may_begin(self, recipe: Recipe, records: int, share: float = 1.0) -> bool:
         """Whether a share of the time that is left will do for one run of a recipe on so many records."""
-        return self.expected(recipe, records) <= share * self.left
+        return self.expected_seconds(recipe, records) <= share * self.seconds_left
 
     def note(self, recipe: Recipe, records: int, seconds: float) -> None:
         """Remember what one run of a recipe took; the longest on the most records counts."""
@@ -116,13 +120,13 @@ class Watch:
         known = self.took.setdefault(_methods(recipe), Timings(growth))
         known.points = [max([*known.points, (records, seconds)])]
 
-    def expected(self, recipe: Recipe, records: int) -> float:
+    def expected_seconds(self, recipe: Recipe, records: int) -> float:
         """Seconds that a run of a recipe is likely to take: as before, or from fewer records.
 
         Then between what it took there, much of which does not grow, and that grown as its methods declare.
         """
         known = self.took.get(_methods(recipe))
-        return known.between(records, Growth(0)) if known else 0.0
+        return known.seconds_between(records, Growth(0)) if known else 0.0
 
 
 def fitting(seconds: float, each: float) -> int:
@@ -151,10 +155,10 @@ class Shares:
         """Seconds until all is to be done."""
         return self.since + 60 * self.minutes - self.clock()
 
-    def of_fallbacks(self) -> Watch:
+    def of_fallbacks(self) -> TimeBudget:
         """The watch of the methods that enforce what is required."""
         seconds = max(_ENFORCING * self.left, _LEAST_TO_ENFORCE)
-        return Watch(seconds, self.clock, work=WorkClock(), sure=_SURE_TO_ENFORCE)
+        return TimeBudget(seconds, self.clock, work=WorkClock(), sure=_SURE_TO_ENFORCE)
 
     def to_search(self, one_run: float) -> float:
         """Minutes for a search, if one judged run takes so many seconds; 0 where there is no time for one."""
@@ -168,8 +172,13 @@ class Shares:
 
     def __str__(self) -> str:
         enforcing = _ENFORCING * _SURE_TO_ENFORCE
-        told = [("methods that enforce it", enforcing), ("carrying out, measuring and writing", _LEAST_KEPT)]
-        shares = "; ".join(f"about {duration(60 * self.minutes * share)} for {what}" for what, share in told)
+        stages = [
+            ("methods that enforce it", enforcing),
+            ("carrying out, measuring and writing", _LEAST_KEPT),
+        ]
+        shares = "; ".join(
+            f"about {duration(60 * self.minutes * share)} for {what}" for what, share in stages
+        )
         return f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for less loss"
 
 

@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text, match_leaves
-from sfumato.data.generalised.text_forms import Known, set_text, stands_for_all
+from sfumato.data.generalised.text_forms import KnownValues, set_text, stands_for_all
+from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
-from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 
 
-def known_of(table: Table, name: str, further: Collection[str] = ()) -> Known | None:
+def known_of(table: Table, name: str, further: Collection[str] = ()) -> KnownValues | None:
     """The values of a column, and those that few people have and nothing declares; None if it is coarse.
 
     What its order or type declares is a value, too, though nobody has it, and so are ``further`` ones.
@@ -34,12 +34,12 @@ def known_of(table: Table, name: str, further: Collection[str] = ()) -> Known | 
     counts = held.group_by("value").agg(n=pl.col("person").n_unique()).drop_nulls().sort("value")
     declared = [canonical_text(pl.Series([value])).item() for value in column.order]
     declared += [canonical_text(pl.Series([value])).item() for value, _ in column.labels]
-    few = counts.filter(pl.col("n") < ENOUGH, ~pl.col("value").is_in(declared))
+    few = counts.filter(pl.col("n") < MIN_PERSONS_NAMED, ~pl.col("value").is_in(declared))
     domain = canonical_text(table.categories(name)) if column.kind in {Kind.NOMINAL, Kind.ORDINAL} else ()
-    return Known(sorted({*counts["value"], *domain, *further}), few["value"].to_list())
+    return KnownValues(sorted({*counts["value"], *domain, *further}), few["value"].to_list())
 
 
-def as_read(table: Table, name: str, original: Table, domain: Collection[str]) -> Table:
+def read_released_column(table: Table, name: str, original: Table, domain: Collection[str]) -> Table:
     """A generalised column as who has the original reads it from a file: of its values, not of a step's.
 
     Sets are of the values that they name and the ``domain`` of the original, whatever earlier steps made of
@@ -79,20 +79,23 @@ def _with_domain(table: Table, name: str, domain: Collection[str]) -> Table:
     shown = wild | np.isin(np.arange(len(wild)), codes)
     owners = np.repeat(np.arange(len(wild)), nodes.sizes)
     named = np.isin(np.arange(len(nodes.leaves)), nodes.members[(shown & ~wild)[owners]])
-    kept = named | nodes.leaves.is_in(list(domain)).to_numpy()
+    keep = named | nodes.leaves.is_in(list(domain)).to_numpy()
     more = sorted(set(domain).difference(nodes.leaves))
-    if kept.all() and not more:
+    if keep.all() and not more:
         return table
-    leaves = pl.Series("leaves", [*nodes.leaves.filter(kept), *more], dtype=pl.String)
-    labels, mine = nodes.labels.filter(shown).rename("labels"), (shown & ~wild)[owners]
-    pairs = (np.cumsum(shown) - 1)[owners[mine]], (np.cumsum(kept) - 1)[nodes.members[mine]]
+    leaves = pl.Series("leaves", [*nodes.leaves.filter(keep), *more], dtype=pl.String)
+    labels, is_shown_exactly = nodes.labels.filter(shown).rename("labels"), (shown & ~wild)[owners]
+    pairs = (
+        (np.cumsum(shown) - 1)[owners[is_shown_exactly]],
+        (np.cumsum(keep) - 1)[nodes.members[is_shown_exactly]],
+    )
     new = Nodes.of_pairs(leaves, labels, pairs[0].astype(np.int32), pairs[1].astype(np.int32))
     levels = None if nodes.levels is None else nodes.levels[shown]
     column = table.frame[name].cast(pl.String).cast(new.dtype)
     return table.with_nodes(name, column, replace(new, levels=levels))
 
 
-def without_naming(table: Table, name: str, few: Collection[str]) -> tuple[Table, int]:
+def hide_rare_values(table: Table, name: str, few: Collection[str]) -> tuple[Table, int]:
     """Show sets of a column without the values that ``few`` have; and how many cells that changed."""
     nodes = table.nodes[name]
     codes = nodes.codes(table.frame[name])

@@ -18,16 +18,16 @@ from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.releasing import folder as places
+from sfumato.releasing.checksums import PRIVATE
 from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.folder import ReleaseFolder
-from sfumato.releasing.outcome import Judgement, Outcome, Part
+from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
 from sfumato.releasing.series import files_of_earlier
-from sfumato.releasing.sums import PRIVATE
-from sfumato.report.filing import SAID_FIRST, change_note, data_card, evidence_of, stated
-from sfumato.report.outcome import Told, left_out_of, tell
+from sfumato.report.evidence_file import SAID_FIRST, change_note, data_card, evidence_of, text_or_unknown
+from sfumato.report.outcome import ReportContent, left_out_of, tell
 from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
-from sfumato.study.losses import sentences
-from sfumato.tuning.tuned import Tuned, describe
+from sfumato.study.column_changes import sentences
+from sfumato.tuning.tuning_result import TuningResult, describe
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class Released:
     somebody wrote has no profile. What its report measures may take ``seconds``.
     """
 
-    outcome: Outcome
+    outcome: PlanOutcome
     profile: Profile | None
     how: str
     run: Run = field(repr=False)
     decision: Decision | None = None
     about: About = field(default_factory=About)
     source: Path | None = None
-    tuned: Tuned | None = field(default=None, repr=False)
+    tuned: TuningResult | None = field(default=None, repr=False)
     seconds: float = math.inf
 
     @property
-    def part(self) -> Part:
+    def part(self) -> TableOutcome:
         """The table that was released; of several the first."""
         return next(iter(self.outcome.parts.values()))
 
@@ -82,26 +82,26 @@ class Released:
     @property
     def verdict(self) -> str:
         """What it is safe for, in one sentence."""
-        judged = [each for each in self.outcome.judgements if each.requirement.can_be_missed]
-        missed, unjudged = self.outcome.unmet, self.outcome.unjudged
+        judged = [each for each in self.outcome.judgements if each.requirement.can_fail]
+        missed, unjudged = self.outcome.unmet, self.outcome.unjudged_tables
         about = f"{self.profile.title}: " if self.profile else ""
         more = f" {self.profile.summary}" if self.profile and self.profile.summary else ""
         is_profile = self.profile is not None and self.profile.thresholds
         of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of its plan"
         count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
-        said = f"meets {count} {of}"
+        sentence = f"meets {count} {of}"
         if without := len(self._left_out):
-            said += f" that can be asked of it ({without} cannot, see the notes)"
+            sentence += f" that can be asked of it ({without} cannot, see the notes)"
         if missed:
-            said = f"misses {missed} of {len(judged)} requirements {of}"
-            said += ", which its owner has overridden" if self.decision and self.decision.override else ""
+            sentence = f"misses {missed} of {len(judged)} requirements {of}"
+            sentence += ", which its owner has overridden" if self.decision and self.decision.override else ""
         elif len(unjudged) == len(self.outcome.parts):
-            said = "nothing is required of its risk" + ("" if about else ", so nobody has judged it")
+            sentence = "nothing is required of its risk" + ("" if about else ", so nobody has judged it")
         elif unjudged:
-            said += "; of the risk of some tables nothing is required"
+            sentence += "; of the risk of some tables nothing is required"
         if uncovered := self.outcome.coverage.sentence:
             more += f" {uncovered}."
-        return f"{about}{said if about else said[:1].upper() + said[1:]}.{more}"
+        return f"{about}{sentence if about else sentence[:1].upper() + sentence[1:]}.{more}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -114,27 +114,27 @@ class Released:
     def _left_out(self) -> tuple[str, ...]:
         """What of the profile cannot be asked of these tables, each with the reason."""
         parts = self.outcome.parts.values()
-        return tuple(dict.fromkeys(said for part in parts for said in left_out_of(self.profile, part)))
+        return tuple(dict.fromkeys(reason for part in parts for reason in left_out_of(self.profile, part)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be known of the release, whatever was required of it."""
         return tuple(
-            f"{_of(name)}{said}" for name, part in self.outcome.parts.items() for said in part.warnings
+            f"{_of(name)}{warning}" for name, part in self.outcome.parts.items() for warning in part.warnings
         )
 
     def against(self) -> list[str]:
         """Against whom it is safe, and by what number."""
         reasons = {each.name: each.reason for each in self.profile.intruders} if self.profile else {}
-        said = []
+        sentences = []
         for table, part in self.outcome.parts.items():
             for name in dict.fromkeys(each.scenario for each in part.judgements):
                 own = [each for each in part.judgements if each.scenario == name]
                 met = "; ".join(_figures(each) for each in own)
-                said.append(f"{_of(table)}{name}: {reasons.get(name, '')} {met}.".replace(":  ", ": "))
-        return said
+                sentences.append(f"{_of(table)}{name}: {reasons.get(name, '')} {met}.".replace(":  ", ": "))
+        return sentences
 
-    def lost(self) -> list[str]:
+    def losses_by_column(self) -> list[str]:
         """What was lost, column by column."""
         return [
             _of(name) + each for name, part in self.outcome.parts.items() for each in sentences(part.lost)
@@ -146,7 +146,7 @@ class Released:
             f"Safe for. {self.verdict}",
             *(f"Against {each}" for each in self.against()),
             f"Made by {'; '.join(self._recipes())} ({self.how}).",
-            f"Lost: {'; '.join(self.lost())}.",
+            f"Lost: {'; '.join(self.losses_by_column())}.",
             *(f"Note: {each}." for each in self.notes),
             *(f"WARNING: {each}." for each in self.warnings),
         ]
@@ -170,19 +170,19 @@ class Released:
         """What became of each column, a row each."""
         return pl.DataFrame([loss.to_dict() for loss in self.part.lost])
 
-    def tell(self, *, generated: str = "") -> Told:
+    def tell(self, *, generated: str = "") -> ReportContent:
         """Measure what its report shows; of ``generated``, a date, it tells."""
-        about = {name: stated(getattr(self.plan.about, name)) for name in SAID_FIRST}
+        about = {name: text_or_unknown(getattr(self.plan.about, name)) for name in SAID_FIRST}
         head = {"title": self.title, "verdict": self.verdict, "how": self.how, "about": about}
-        run = self.run if math.isinf(self.seconds) else self.run.within(self.seconds)
+        run = self.run if math.isinf(self.seconds) else self.run.with_deadline(self.seconds)
         return tell(self.outcome, self.profile, run, head, tuned=self.tuned, generated=generated)
 
     def report(
         self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""
     ) -> Path:
         """Write the page of the release, and its JSON twin beside it; the public form may be given out."""
-        told = self.tell(generated=generated)
-        page, twin = told.page(public=public), told.to_dict(public=public)
+        content = self.tell(generated=generated)
+        page, twin = content.page(public=public), content.to_dict(public=public)
         return write_twins(Path(path), page, twin, overwrite=overwrite)[0]
 
     def page(self, *, public: bool = False) -> str:
@@ -204,23 +204,23 @@ class Released:
             decision = decide(self.outcome, subject=str(folder), unjudged=unjudged)
             decision.require_leave()
         place = self.folder(folder, overwrite=overwrite)
-        told = self.tell(generated=datetime.now(UTC).date().isoformat())
-        pages = partial(self._pages, told)
+        content = self.tell(generated=datetime.now(UTC).date().isoformat())
+        pages = partial(self._pages, content)
         return place.write(decision, self.plan, pages)
 
-    def _pages(self, told: Told, files: Mapping[str, str]) -> dict[str, str]:
+    def _pages(self, content: ReportContent, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""
-        public = told.flat(public=True)
+        public = content.flat(public=True)
         pages = {
             places.CHANGE_NOTE: change_note(public),
             places.DATA_CARD: data_card(self.plan.about, public),
         }
         in_series = any(part.member for part in self.outcome.parts.values())
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
-            flat = told.flat(public=is_public)
+            flat = content.flat(public=is_public)
             evidence = evidence_of(self.plan.about, flat, files, decision=self.decision, in_series=in_series)
-            pages[home + places.REPORT] = told.page(public=is_public)
-            pages[home + places.TWIN] = as_json(told.to_dict(public=is_public)) + "\n"
+            pages[home + places.REPORT] = content.page(public=is_public)
+            pages[home + places.TWIN] = as_json(content.to_dict(public=is_public)) + "\n"
             pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
             pages[home + places.EVIDENCE_PAGE] = page_of_evidence(evidence)
         return pages
@@ -237,7 +237,7 @@ class Released:
 def _figures(judgement: Judgement) -> str:
     """A requirement and what the release scores, in the digits that may be published."""
     requirement = judgement.requirement
-    if not judgement.met:
+    if not judgement.is_met:
         return f"{requirement.short} is not met"
     how = " (estimated)" if requirement.is_estimated(judgement.score) else ""
     return f"{requirement.short} is met with {requirement.worst(judgement.score):.3g}{how}"
@@ -252,10 +252,10 @@ def folder_of(
     return ReleaseFolder(Path(place), overwrite=overwrite, originals=tuple(read), source=source)
 
 
-def report_files(told: Told, path: Path, *, public: bool) -> dict[Path, str]:
+def report_files(content: ReportContent, path: Path, *, public: bool) -> dict[Path, str]:
     """The page and its JSON twin, each by its place."""
     page, twin = twins(path)
-    return {page: told.page(public=public), twin: as_json(told.to_dict(public=public)) + "\n"}
+    return {page: content.page(public=public), twin: as_json(content.to_dict(public=public)) + "\n"}
 
 
 def _of(table: str) -> str:

@@ -14,10 +14,10 @@ from sfumato.data.codings import microseconds
 from sfumato.data.dominance import hides_each
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of
 from sfumato.data.generalised.intervals import is_interval, value_dtype
-from sfumato.data.generalised.untold import known_of
+from sfumato.data.generalised.rare_values import known_of
+from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind
-from sfumato.data.shown import ENOUGH
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
@@ -28,9 +28,9 @@ _MICROSECONDS_A_DAY = 86_400e6
 #: Nearly all cells, and nearly all of a column that a range or group stands for.
 _WHOLE, _NEARLY = 0.99, 0.9
 #: What lies between these shares of the values is the spread of a column: nine of ten.
-_MOST = (5, 95)
+_SPREAD_PERCENTILES = (5, 95)
 #: A mean that is farther from 0, in standard deviations, can have changed by a share of it.
-_FAR = 0.1
+_MIN_MEAN_DEVIATIONS = 0.1
 #: A change of a mean that is worth a word: to the owner, and to everybody.
 _MOVED, _MOVED_MUCH = 0.005, 0.05
 
@@ -142,12 +142,13 @@ class Loss:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, for the owner, in two digits."""
-        said = asdict(self)
-        del said["public_sizes"]
-        gone = said.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
-        said |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
+        payload = asdict(self)
+        del payload["public_sizes"]
+        gone = payload.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
+        payload |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
         return {
-            key: float(f"{value:.2g}") if isinstance(value, float) else value for key, value in said.items()
+            key: float(f"{value:.2g}") if isinstance(value, float) else value
+            for key, value in payload.items()
         }
 
     def sentence(self) -> str:
@@ -172,14 +173,14 @@ class Loss:
         elif self.size is not None:
             yield self._in_groups(public=public)
         if self.changed:
-            yield self._changed(public=public)
+            yield self._change_text(public=public)
         if self.suppressed and self.fate == "changed":
             yield f"{percent(self.suppressed)} of {self.column} suppressed"
         sizes = self.public_sizes
         if public:
-            yield from _gone(sizes.vanished, percent, public=True)
+            yield from _sentences_of_vanished(sizes.vanished, percent, public=True)
         else:
-            yield from _gone(self.vanished, percent)
+            yield from _sentences_of_vanished(self.vanished, percent)
         yield from self._means(public=public)
 
     def _means(self, *, public: bool) -> Iterator[str]:
@@ -207,7 +208,7 @@ class Loss:
         if width is None:
             return f"{self.column} in wide ranges{share}"
         part = _of_spread(width, of, percent)
-        return f"{self.column} within {self._amount(width)}{part}{share}{self._left(width, of)}"
+        return f"{self.column} within {self._amount(width)}{part}{share}{self._emptiness_text(width, of)}"
 
     def _in_groups(self, *, public: bool) -> str:
         sizes, percent = self.public_sizes, _coarse_percent if public else _percent
@@ -217,28 +218,30 @@ class Loss:
             size, of, large = sizes.part, 1.0, f" of {percent(sizes.part)} of its values"
         order = {True: ", in order", False: ", out of order", None: ""}[self.in_order]
         became = f"{percent(self.coarser)} of {self.column} became groups{large}{order}"
-        return f"{became}{self._left(size, of)}"
+        return f"{became}{self._emptiness_text(size, of)}"
 
-    def _left(self, typical: float | None, of: float | None) -> str:
+    def _emptiness_text(self, typical: float | None, of: float | None) -> str:
         """That little is left, where nearly all cells stand for nearly all of the column."""
         if not typical or not of or typical < _NEARLY * of or self.coarser + self.suppressed < _NEARLY:
             return ""
         return f": {'' if self.size == self.of else 'nearly '}nothing left"
 
-    def _changed(self, *, public: bool) -> str:
+    def _change_text(self, *, public: bool) -> str:
         sizes, name = self.public_sizes, self.column
         if not public:
-            said = f"{_percent(self.changed)} of {name} changed"
+            sentences = f"{_percent(self.changed)} of {name} changed"
             part = _of_spread(self.moved, self.of, _percent)
-            return f"{said}, by {self._amount(self.moved)} on average{part}" if self.moved else said
-        if sizes.changed_cells < ENOUGH:
-            return f"fewer than {ENOUGH} values of {name} changed"
-        said = f"{_coarse_percent(self.changed)} of {name} changed"
+            return f"{sentences}, by {self._amount(self.moved)} on average{part}" if self.moved else sentences
+        if sizes.changed_cells < MIN_PERSONS_NAMED:
+            return f"fewer than {MIN_PERSONS_NAMED} values of {name} changed"
+        sentences = f"{_coarse_percent(self.changed)} of {name} changed"
         if not sizes.move:
-            return said
+            return sentences
         by = f"by about {self._amount(sizes.move, digits=1)}"
         part = _of_spread(sizes.move, sizes.of, _coarse_percent)
-        return f"{said}, {by} on average{part}" if sizes.is_mean else f"{said}, typically {by}{part}"
+        return (
+            f"{sentences}, {by} on average{part}" if sizes.is_mean else f"{sentences}, typically {by}{part}"
+        )
 
     def _amount(self, value: float, *, digits: int = 2) -> str:
         if not self.unit:
@@ -252,24 +255,24 @@ def losses(original: Table, release: Release) -> tuple[Loss, ...]:
     rows, reading = release.source_rows, release.reading()
     if rows is not None and (rows < 0).any():  # nobody has lost anything
         reading, rows = reading.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
-    tables = _Tables(original, reading, rows)
+    tables = _TablePair(original, reading, rows)
     return tuple(_loss(name, tables) for name in original.names)
 
 
 def sentences(found: Sequence[Loss]) -> list[str]:
     """What was lost by column, in words: what changed, column by column, then the others together."""
-    said = {loss.column: loss.sentence() for loss in found}
-    plain = [loss for loss in found if said[loss.column] == f"{loss.column} {loss.fate}"]
-    told = [said[loss.column] for loss in found if loss not in plain]
+    sentences = {loss.column: loss.sentence() for loss in found}
+    plain = [loss for loss in found if sentences[loss.column] == f"{loss.column} {loss.fate}"]
+    has_content = [sentences[loss.column] for loss in found if loss not in plain]
     for fate in ("made anew", "emptied", "untouched", "renamed", "left out"):
         names = [loss.column for loss in plain if loss.fate == fate]
         if names:
-            told.append(f"{named(names)} {'given new numbers' if fate == 'renamed' else fate}")
-    return told
+            has_content.append(f"{join_names(names)} {'given new numbers' if fate == 'renamed' else fate}")
+    return has_content
 
 
 @dataclass(frozen=True, eq=False)
-class _Tables:
+class _TablePair:
     """The original and the release, and the original's row of each released record; None: they do not map."""
 
     original: Table
@@ -292,10 +295,10 @@ class _Tables:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _ColumnPair:
     """A column of the original, whole and beside the release, and of the release, on one line of numbers."""
 
-    tables: _Tables
+    tables: _TablePair
     name: str
 
     @property
@@ -336,8 +339,8 @@ class _Column:
         """Which cells stand for several values."""
         after = self.after
         if after.sets is not None and after.codes is not None:
-            return np.append(after.sets.sizes > 1, False)[after.codes] & ~after.silent
-        return (after.highs > after.lows) & ~after.silent
+            return np.append(after.sets.sizes > 1, False)[after.codes] & ~after.uninformative
+        return (after.highs > after.lows) & ~after.uninformative
 
     @cached_property
     def days(self) -> float:
@@ -352,7 +355,7 @@ class _Column:
         return np.where(np.isfinite(moved) & (moved != 0) & ~self.coarse, moved, np.nan)
 
 
-def _loss(name: str, tables: _Tables) -> Loss:
+def _loss(name: str, tables: _TablePair) -> Loss:
     original, released, beside = tables.original, tables.released, tables.beside
     column = original.schema[name]
     role = column.role.value if column.role else ""
@@ -361,7 +364,7 @@ def _loss(name: str, tables: _Tables) -> Loss:
         return Loss(name, role, fate, public_sizes=_of_distances(original, name))
     if column.kind is Kind.SET:
         return _loss_of_sets(name, role, beside, released)
-    pair = _Column(tables, name)
+    pair = _ColumnPair(tables, name)
     if beside is None:
         loss = Loss(name, role, "made anew", public_sizes=_of_distances(original, name))
         return _with_vanished(_with_means(loss, pair), pair)
@@ -371,12 +374,12 @@ def _loss(name: str, tables: _Tables) -> Loss:
     return _with_vanished(_loss_of_cells(name, role, pair), pair)
 
 
-def _loss_of_cells(name: str, role: str, pair: _Column) -> Loss:
+def _loss_of_cells(name: str, role: str, pair: _ColumnPair) -> Loss:
     """What became of a column whose cells are not all as they were."""
-    loss = _counted(name, role, pair)
+    loss = _count_changes(name, role, pair)
     if not (loss.suppressed or loss.coarser or loss.changed):
         return Loss(name, role, "untouched")
-    if pair.after.silent.all():
+    if pair.after.uninformative.all():
         return Loss(name, role, "emptied", suppressed=1.0, public_sizes=_of_distances(pair.original, name))
     return _with_means(_with_sizes(loss, pair), pair)
 
@@ -397,15 +400,15 @@ def _loss_of_sets(name: str, role: str, beside: Table | None, released: Table) -
     return Loss(name, role, fate, suppressed=suppressed, changed=changed, public_sizes=sizes)
 
 
-def _counted(name: str, role: str, pair: _Column) -> Loss:
+def _count_changes(name: str, role: str, pair: _ColumnPair) -> Loss:
     """The shares of cells; a value that stands where there was none counts as changed."""
     before, after, there = pair.before, pair.after, ~pair.before.missing
     count = max(int(there.sum()), 1)
     with np.errstate(invalid="ignore"):
-        other = ~pair.coarse & ~after.silent & (before.lows != after.lows)
+        other = ~pair.coarse & ~after.uninformative & (before.lows != after.lows)
     return Loss(
         name, role, "changed",
-        suppressed=float((there & after.silent).sum() / count),
+        suppressed=float((there & after.uninformative).sum() / count),
         coarser=float((pair.coarse & there).sum() / count),
         changed=float(other.sum() / count),
         unit="days" if pair.kind is Kind.DATE else "",
@@ -413,7 +416,7 @@ def _counted(name: str, role: str, pair: _Column) -> Loss:
     )  # fmt: skip
 
 
-def _with_sizes(loss: Loss, pair: _Column) -> Loss:
+def _with_sizes(loss: Loss, pair: _ColumnPair) -> Loss:
     """How wide ranges are, how large groups, how far values moved: typical ones, in the column's unit."""
     if pair.coarse.any() and not pair.is_number and pair.after.sets is not None:
         return _with_groups(loss, pair)
@@ -424,29 +427,29 @@ def _with_sizes(loss: Loss, pair: _Column) -> Loss:
     return _with_moves(loss, pair) if pair.is_number and loss.changed else loss
 
 
-def _with_spread(loss: Loss, pair: _Column) -> Loss:
+def _with_spread(loss: Loss, pair: _ColumnPair) -> Loss:
     """Where nine of ten values of the original lie; public if ten people are beyond each end."""
     known = ~pair.whole.missing
     values, persons = pair.whole.middles[known], pair.persons[known]
     if not len(values) or not np.isfinite(values).all():
         return loss
-    low, high = map(float, np.percentile(values, _MOST))
+    low, high = map(float, np.percentile(values, _SPREAD_PERCENTILES))
     spread = (high - low) * pair.days or None
     beyond = min(len(np.unique(persons[values <= low])), len(np.unique(persons[values >= high])))
-    public = replace(loss.public_sizes, of=spread if beyond >= ENOUGH else None)
+    public = replace(loss.public_sizes, of=spread if beyond >= MIN_PERSONS_NAMED else None)
     return replace(loss, of=spread, public_sizes=public)
 
 
-def _with_ranges(loss: Loss, pair: _Column) -> Loss:
+def _with_ranges(loss: Loss, pair: _ColumnPair) -> Loss:
     """The typical width of ranges."""
-    after, ended = pair.after, pair.after.closed()
+    after, ended = pair.after, pair.after.close_ends()
     width = float(np.median((ended.highs - ended.lows)[pair.coarse])) * pair.days
     shown = float(np.median((after.highs - after.lows)[pair.coarse])) * pair.days
     public = replace(loss.public_sizes, width=shown if np.isfinite(shown) else None)
     return replace(loss, width=width, public_sizes=public)
 
 
-def _with_moves(loss: Loss, pair: _Column) -> Loss:
+def _with_moves(loss: Loss, pair: _ColumnPair) -> Loss:
     """How far values moved that are others now."""
     changed = ~np.isnan(pair.moves)
     far = np.abs(pair.moves[changed])
@@ -455,7 +458,7 @@ def _with_moves(loss: Loss, pair: _Column) -> Loss:
     return replace(loss, moved=float(np.mean(far)) if len(far) else None, public_sizes=public)
 
 
-def _with_groups(loss: Loss, pair: _Column) -> Loss:
+def _with_groups(loss: Loss, pair: _ColumnPair) -> Loss:
     """The typical size of groups, how many values there are, and whether neighbours are together."""
     sets, codes = pair.after.sets, pair.after.codes
     assert sets is not None  # they are groups
@@ -469,7 +472,7 @@ def _with_groups(loss: Loss, pair: _Column) -> Loss:
     order = np.unique(sets.places[~np.isnan(sets.places)])
     ends = (np.searchsorted(order, each[np.unique(used)]) for each in (sets.highs, sets.lows))
     runs = np.subtract(*ends) + 1 == sets.sizes[np.unique(used)]
-    if np.count_nonzero(rare) >= ENOUGH:
+    if np.count_nonzero(rare) >= MIN_PERSONS_NAMED:
         public = replace(loss.public_sizes, part=typical / len(order))
     else:
         public = replace(loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()))
@@ -477,7 +480,7 @@ def _with_groups(loss: Loss, pair: _Column) -> Loss:
     return replace(loss, size=typical, of=float(len(order)), in_order=is_in_order, public_sizes=public)
 
 
-def _with_means(loss: Loss, pair: _Column) -> Loss:
+def _with_means(loss: Loss, pair: _ColumnPair) -> Loss:
     """By how much the mean and the total of a column of numbers changed, where they are far from 0.
 
     Everybody may know that of the mean where the changes hide each and nobody is missing or silent, whose
@@ -486,7 +489,8 @@ def _with_means(loss: Loss, pair: _Column) -> Loss:
     if pair.kind is not Kind.CONTINUOUS:
         return loss
     before, after = (
-        each[np.isfinite(each)] for each in (pair.whole.means, pair.after.closed(wildcards="silent").means)
+        each[np.isfinite(each)]
+        for each in (pair.whole.means, pair.after.close_ends(wildcards="silent").means)
     )
     if not len(before) or not len(after):
         return loss
@@ -494,13 +498,13 @@ def _with_means(loss: Loss, pair: _Column) -> Loss:
         mean, spread = before.mean(), before.std()
         change = float((after.mean() - mean) / abs(mean))
         total = float((after.sum() - before.sum()) / abs(before.sum()))
-    if not (abs(mean) > _FAR * spread and np.isfinite([change, total, spread]).all()):
+    if not (abs(mean) > _MIN_MEAN_DEVIATIONS * spread and np.isfinite([change, total, spread]).all()):
         return loss
     public = replace(loss.public_sizes, mean_change=change if _hides_all_moves(loss, pair) else None)
     return replace(loss, mean_change=change, total_change=total, public_sizes=public)
 
 
-def _hides_all_moves(loss: Loss, pair: _Column) -> bool:
+def _hides_all_moves(loss: Loss, pair: _ColumnPair) -> bool:
     """Whether the difference of two means is of changes that hide each, upwards and downwards."""
     if loss.fate != "changed" or loss.suppressed or loss.coarser or not pair.tables.is_of_all:
         return False
@@ -509,7 +513,7 @@ def _hides_all_moves(loss: Loss, pair: _Column) -> bool:
     return all(hides_each(np.abs(pair.moves[side]), people[side]) for side in sides)
 
 
-def _with_vanished(loss: Loss, pair: _Column) -> Loss:
+def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     """Which categories nobody finds in the release any more; public are those that many people had."""
     column, is_coarse = pair.original.schema[pair.name], pair.original.is_generalised(pair.name)
     if (
@@ -525,27 +529,29 @@ def _with_vanished(loss: Loss, pair: _Column) -> Loss:
     values, codes = np.unique(pair.whole.lows[there], return_inverse=True)
     n_people = int(pair.persons.max()) + 1
     owned = np.unique(codes * n_people + pair.persons[there]) // n_people
-    common = np.bincount(owned, minlength=len(values)) >= ENOUGH
-    gone, records = ~_shown(pair.after, values), np.bincount(codes, minlength=len(values))
-    public = replace(loss.public_sizes, vanished=_vanished(gone, common, records))
-    return replace(loss, vanished=_vanished(gone, np.ones_like(gone), records), public_sizes=public)
+    common = np.bincount(owned, minlength=len(values)) >= MIN_PERSONS_NAMED
+    gone, records = ~_are_covered(pair.after, values), np.bincount(codes, minlength=len(values))
+    public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
+    return replace(
+        loss, vanished=_vanished_categories(gone, np.ones_like(gone), records), public_sizes=public
+    )
 
 
-def _vanished(gone: Flags, among: Flags, records: Ints) -> Vanished | None:
+def _vanished_categories(gone: Flags, among: Flags, records: Ints) -> Vanished | None:
     lost = gone & among
     if not lost.any():
         return None
     return Vanished(int(lost.sum()), int(among.sum()), float(records[lost].sum() / records.sum()))
 
 
-def _shown(cover: Cover, values: Floats) -> Flags:
+def _are_covered(cover: Cover, values: Floats) -> Flags:
     """Which of these values some cell stands for, alone or among others."""
-    told = ~cover.silent
+    has_content = ~cover.uninformative
     if cover.sets is not None and cover.codes is not None:
-        used = np.isin(cover.sets.owners, cover.codes[told])
+        used = np.isin(cover.sets.owners, cover.codes[has_content])
         return np.isin(values, cover.sets.values[used])
-    begun = np.searchsorted(np.sort(cover.lows[told]), values, side="right")
-    return begun > np.searchsorted(np.sort(cover.highs[told]), values, side="left")
+    begun = np.searchsorted(np.sort(cover.lows[has_content]), values, side="right")
+    return begun > np.searchsorted(np.sort(cover.highs[has_content]), values, side="left")
 
 
 def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:
@@ -554,7 +560,7 @@ def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:
         return float(far.mean()), True
     own = np.unique(persons, return_inverse=True)[1]
     means = np.bincount(own, weights=far) / np.maximum(np.bincount(own), 1)
-    return (float(np.median(means)) if len(means) >= ENOUGH else None), False
+    return (float(np.median(means)) if len(means) >= MIN_PERSONS_NAMED else None), False
 
 
 def _of_distances(original: Table, name: str) -> PublicSizes:
@@ -569,12 +575,12 @@ def _of_distances(original: Table, name: str) -> PublicSizes:
 
 def _days(original: Table, released: Table, name: str) -> float:
     """How many days one step of the common line of two columns of dates is."""
-    mine, theirs = original.frame.schema[name], released.frame.schema[name]
+    original_dtype, released_dtype = original.frame.schema[name], released.frame.schema[name]
     if name not in released.nodes:
-        theirs = value_dtype(theirs) if is_interval(theirs) else theirs
-        if microseconds(mine) != microseconds(theirs):
+        released_dtype = value_dtype(released_dtype) if is_interval(released_dtype) else released_dtype
+        if microseconds(original_dtype) != microseconds(released_dtype):
             return 1 / _MICROSECONDS_A_DAY
-    return microseconds(mine) / _MICROSECONDS_A_DAY
+    return microseconds(original_dtype) / _MICROSECONDS_A_DAY
 
 
 # Words ----------------------------------------------------------------------------------------------------
@@ -606,11 +612,13 @@ def _figure(value: float, digits: int = 2) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"  # noqa: PLR2004
 
 
-def _gone(vanished: Vanished | None, percent: Percent, *, public: bool = False) -> Iterator[str]:
+def _sentences_of_vanished(
+    vanished: Vanished | None, percent: Percent, *, public: bool = False
+) -> Iterator[str]:
     """Which categories are gone, and how many had them."""
     if vanished is None:
         return
-    known = f"the {vanished.of} categories that at least {ENOUGH} people have"
+    known = f"the {vanished.of} categories that at least {MIN_PERSONS_NAMED} people have"
     of, verb = (
         known if public else f"its {vanished.of} categories",
         "is" if vanished.categories == 1 else "are",
@@ -628,6 +636,6 @@ def _shift(share: float, percent: Percent) -> str:
     return f"{percent(abs(share))} {'higher' if share > 0 else 'lower'}"
 
 
-def named(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a row, the last after "and"."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -17,8 +17,8 @@ from sfumato.recipes.profile import Profile
 from sfumato.releasing.carry_out import maker
 from sfumato.releasing.copies import score_copies, worst_of
 from sfumato.releasing.load import load_resources
-from sfumato.releasing.outcome import Part
-from sfumato.study.evaluate import NUMBERS, Case, evaluate
+from sfumato.releasing.outcome import TableOutcome
+from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 from sfumato.study.growth import Growth
 
 #: Which of the profiles that come with sfumato stands for what a recipient may be given.
@@ -33,7 +33,7 @@ Scores = Mapping[str, tuple[Measure, Score]]
 
 
 @dataclass(frozen=True)
-class Against:
+class IntruderScores:
     """One intruder: the risks of the release by the names of measures, and those of the original.
 
     ``names`` are those of the plan's scenarios in which no more and no less is known; none of a recipient's.
@@ -52,38 +52,38 @@ class Against:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ReleaseScores:
     """All that was measured of one table of a release.
 
     ``intruders`` are those of the plan, and those that the profiles of recipients think of; the ``main`` one
     knows most. ``listed`` are the names of what the profile asks to be reported.
     """
 
-    part: Part
-    intruders: tuple[Against, ...]
+    part: TableOutcome
+    intruders: tuple[IntruderScores, ...]
     utilities: Scores
     listed: tuple[str, ...]
 
     @property
-    def main(self) -> Against:
+    def main(self) -> IntruderScores:
         """The intruder who knows most; of equals the first."""
         return max(self.intruders, key=lambda each: len(each.known))
 
-    def named(self, measure: Measure) -> Score | None:
+    def score_of(self, measure: Measure) -> Score | None:
         """The score of a measure against the intruder who knows most, if it was asked for."""
         found = self.main.risks.get(str(measure))
         return found[1] if found else None
 
     def shown_in(self, place: Place) -> list[tuple[Measure, Score]]:
         """The measures of a section of the report, with their scores against the intruder who knows most."""
-        scores = ((each, self.named(each)) for each in registry.measures_for(place))
+        scores = ((each, self.score_of(each)) for each in registry.measures_for(place))
         return [(each, score) for each, score in scores if score is not None]
 
     def verdicts(self, demands: Iterable[Demand]) -> Iterator[tuple[Requirement, Score]]:
         """What is known of demands, each by the score against an intruder who knows the same columns."""
         schema = self.part.original.schema
         for demand in demands:
-            known = _known(demand.scenario, schema)
+            known = _columns_known_to(demand.scenario, schema)
             for each in self.intruders:
                 if each.known == known and str(demand.measure) in each.risks:
                     yield demand.requirement, each.risks[str(demand.measure)][1]
@@ -92,46 +92,48 @@ class Measured:
 
 def is_number(score: Score | None) -> bool:
     """Whether there is a number to show."""
-    return score is not None and score.status in NUMBERS
+    return score is not None and score.status in NUMERIC_STATUSES
 
 
-def measured(part: Part, run: Run, profile: Profile | None = None) -> Measured:
+def measure_release(part: TableOutcome, run: Run, profile: Profile | None = None) -> ReleaseScores:
     """Measure what the report of a release shows; what was judged already is not measured again."""
     shown = [each for each in registry.measures_for(*_PLACES) if each.concerns(part.original)]
     run = _with_resources(part, run)
     listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
-    case = Case(part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan))
+    case = EvaluationCase(
+        part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan)
+    )
     intruders = [
         _against(part, replace(case, scenario=scenario), names, _risks(shown, more, listed), run)
-        for scenario, names, more in _asked(part)
+        for scenario, names, more in _intruder_questions(part)
     ]
     most = max(range(len(intruders)), key=lambda place: len(intruders[place].known))
     attacks = [each for each in shown if each.needs.control and str(each) not in intruders[most].risks]
-    utilities = _once(each for each in (*shown, *listed) if each.aspect == "utility")
-    told = _judged(part, "utility")
+    utilities = _distinct_measures(each for each in (*shown, *listed) if each.aspect == "utility")
+    judged = _judged_scores(part, "utility")
     attacked = replace(case, scenario=intruders[most].scenario)
-    scores = _scored(part, attacked, [*attacks, *utilities], run, told)
+    scores = _score_rest(part, attacked, [*attacks, *utilities], run, judged)
     risks = {**intruders[most].risks, **{str(each): (each, scores[str(each)]) for each in attacks}}
     intruders[most] = replace(intruders[most], risks=risks)
     useful = {str(each): (each, scores[str(each)]) for each in utilities}
-    return Measured(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))))
+    return ReleaseScores(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))))
 
 
-def _with_resources(part: Part, run: Run) -> Run:
+def _with_resources(part: TableOutcome, run: Run) -> Run:
     """The run with the other tables that the plan names, read again unless they are at hand."""
     if set(part.plan.resources) <= set(run.resources):
         return run
     return replace(run, resources={**load_resources(part.plan), **run.resources})
 
 
-def _asked(part: Part) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
+def _intruder_questions(part: TableOutcome) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
     """The intruders, each once by what they know, under which names, and what else is asked about them."""
     schema = part.original.schema
     found: dict[tuple[frozenset[str], float, bool, str], tuple[Scenario, list[str], list[Measure]]] = {}
-    others = [demand for name in RECIPIENTS.values() for demand in Profile.named(name).requirements(schema)]
+    others = [demand for name in RECIPIENTS.values() for demand in Profile.load(name).requirements(schema)]
     own = [(each, None) for each in part.plan.scenarios]
     for scenario, measure in (*own, *((demand.scenario, demand.measure) for demand in others)):
-        key = (_known(scenario, schema), scenario.records, scenario.membership, scenario.external)
+        key = (_columns_known_to(scenario, schema), scenario.records, scenario.membership, scenario.external)
         _, names, more = found.setdefault(key, (scenario, [], []))
         if measure is None:
             names.append(scenario.name)
@@ -140,28 +142,32 @@ def _asked(part: Part) -> list[tuple[Scenario, tuple[str, ...], list[Measure]]]:
     return [(scenario, tuple(names), more) for scenario, names, more in found.values()]
 
 
-def _known(scenario: Scenario, schema: Schema) -> frozenset[str]:
-    return frozenset(schema.resolve(scenario.columns) or schema.known())
+def _columns_known_to(scenario: Scenario, schema: Schema) -> frozenset[str]:
+    return frozenset(schema.resolve(scenario.columns) or schema.known_columns())
 
 
 def _risks(*asked: Iterable[Measure]) -> list[Measure]:
     """The risks that are looked at before every intruder; attacks are, before who knows most."""
     risks = (each for measures in asked for each in measures if each.aspect == "risk")
-    return _once(each for each in risks if not each.needs.control)
+    return _distinct_measures(each for each in risks if not each.needs.control)
 
 
-def _against(part: Part, case: Case, names: tuple[str, ...], asked: Sequence[Measure], run: Run) -> Against:
+def _against(
+    part: TableOutcome, case: EvaluationCase, names: tuple[str, ...], asked: Sequence[Measure], run: Run
+) -> IntruderScores:
     """Score the release, and by what needs no release the original, before one intruder."""
-    told = _judged(part, "risk", names)
-    named = [each.requirement.measure for each in part.judgements if str(each.requirement.measure) in told]
-    scores = _scored(part, case, asked, run, told)
-    found = {str(each): (each, scores[str(each)]) for each in _once([*named, *asked])}
+    judged = _judged_scores(part, "risk", names)
+    named = [each.requirement.measure for each in part.judgements if str(each.requirement.measure) in judged]
+    scores = _score_rest(part, case, asked, run, judged)
+    found = {str(each): (each, scores[str(each)]) for each in _distinct_measures([*named, *asked])}
     seen = [each for each, score in found.values() if not each.needs.release and is_number(score)]
     before = evaluate(None, case, seen, run.silent(), allow_sampling=True).scores
-    return Against(case.scenario, names, _known(case.scenario, part.original.schema), found, before)
+    return IntruderScores(
+        case.scenario, names, _columns_known_to(case.scenario, part.original.schema), found, before
+    )
 
 
-def _judged(part: Part, aspect: str, names: Sequence[str] | None = None) -> dict[str, Score]:
+def _judged_scores(part: TableOutcome, aspect: str, names: Sequence[str] | None = None) -> dict[str, Score]:
     """What was judged already, by the names of measures: the worst where copies or joins were looked at."""
     found: dict[str, tuple[Measure, list[Score]]] = {}
     for each in part.judgements:
@@ -174,19 +180,19 @@ def _judged(part: Part, aspect: str, names: Sequence[str] | None = None) -> dict
     return {name: worst_of(measure, scores) for name, (measure, scores) in found.items()}
 
 
-def _scored(
-    part: Part, case: Case, asked: Sequence[Measure], run: Run, told: Mapping[str, Score]
+def _score_rest(
+    part: TableOutcome, case: EvaluationCase, asked: Sequence[Measure], run: Run, judged: Mapping[str, Score]
 ) -> dict[str, Score]:
     """What was judged as it was, and the rest of all copies; what needs a missing package says so."""
     # What costs least first: there may not be time for all.
-    rest = sorted((each for each in asked if str(each) not in told), key=_growth)
+    rest = sorted((each for each in asked if str(each) not in judged), key=_growth)
     try:
-        return {**told, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
+        return {**judged, **score_copies(part.copies, case, rest, run, allow_sampling=True)}
     except MissingDependencyError as error:
         if len(rest) == 1:
-            return {**told, str(rest[0]): Score.not_estimable(f"{error.message} ({error.hint})")}
-    alone = [_scored(part, case, [each], run, {}) for each in rest]
-    return {**told, **{name: score for found in alone for name, score in found.items()}}
+            return {**judged, str(rest[0]): Score.not_estimable(f"{error.message} ({error.hint})")}
+    alone = [_score_rest(part, case, [each], run, {}) for each in rest]
+    return {**judged, **{name: score for found in alone for name, score in found.items()}}
 
 
 def _growth(measure: Measure) -> tuple[int, int]:
@@ -195,5 +201,5 @@ def _growth(measure: Measure) -> tuple[int, int]:
     return declared.power, declared.logs
 
 
-def _once(measures: Iterable[Measure]) -> list[Measure]:
+def _distinct_measures(measures: Iterable[Measure]) -> list[Measure]:
     return list({str(each): each for each in measures}.values())

@@ -16,15 +16,15 @@ from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.recipes.starter import safe_steps
-from sfumato.study.evaluate import After, Case
-from sfumato.study.losses import named
+from sfumato.study.column_changes import join_names
+from sfumato.study.evaluate import After, EvaluationCase
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfall, in_order
+from sfumato.tuning.candidate import FAILURES, Candidate, RecipeJudge, RecipeResult, Shortfall, in_order
 from sfumato.tuning.companions import Companions, followed_by, without_links
 from sfumato.tuning.derive_space import MANY_FOR_PAIRS, Scope
-from sfumato.tuning.tuned import Tuned
-from sfumato.tuning.watch import Shares, Watch
-from sfumato.tuning.workbench import SINGLE
+from sfumato.tuning.time_budget import Shares, TimeBudget
+from sfumato.tuning.trial_runner import SINGLE
+from sfumato.tuning.tuning_result import TuningResult
 
 #: What its owner can change where nothing meets what is required.
 WHAT_HELPS = "what helps: more minutes or records, a key left out (--drop), a profile that requires less"
@@ -45,7 +45,7 @@ Finish = Callable[[Output], After]
 Hurry = Callable[[], bool]
 
 #: Searches for better than what is known; None where there is no time for that.
-Search = Callable[[Plan, Sequence[Recipe]], Tuned | None]
+Search = Callable[[Plan, Sequence[Recipe]], TuningResult | None]
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Fallbacks:
     table: Table
     run: Run
     finish: Finish
-    judge: Judge
+    judge: RecipeJudge
     shares: Shares
     scope: Scope = field(default_factory=Scope)
 
@@ -72,7 +72,7 @@ class Fallbacks:
         self.one_run = 0.0  # seconds of a run that was judged
 
     @cached_property
-    def watch(self) -> Watch:
+    def watch(self) -> TimeBudget:
         """What they may take, from when one was tried: what is loaded and compiled before does not count."""
         return self.shares.of_fallbacks()
 
@@ -83,7 +83,9 @@ class Fallbacks:
         that would give keys back are protected along with them, and amounts that would join records are made
         less exact by a further step.
         """
-        base, _ = without_links(Case(self.table, resources=self.run.resources), self.plan.demands, self.plan)
+        base, _ = without_links(
+            EvaluationCase(self.table, resources=self.run.resources), self.plan.demands, self.plan
+        )
         numbers = [n for n in self.table.schema.with_role(*UNIT_ROLES) if n not in base.output.drop]
         for drop in ((), numbers) if numbers else ((),):
             made = replace(base, output=replace(base.output, drop=(*base.output.drop, *drop)))
@@ -96,20 +98,20 @@ class Fallbacks:
         dropped = plan.output.drop
         left = self.table.schema.select([name for name in self.table.names if name not in dropped])
         companions = Companions.of(self.table, dropped, plan.demands)
-        steps = self._wanted(safe_steps(left, plan.demands, companions.keys))
+        steps = self._steps_to_try(safe_steps(left, plan.demands, companions.keys))
         for place, step in enumerate(steps):
             self.run.tell("methods that enforce it", place, len(steps), step.method.name)
-            run = self.watch.limited(self.run) if self.found else self.run
+            run = self.watch.limit_run(self.run) if self.found else self.run
             try:
                 if not self.one_run:
-                    self._judged(Recipe((step,)), plan, run)
+                    self._judge(Recipe((step,)), plan, run)
                 companions = self._try(plan, step, companions, run, self.watch.hurry(_SETTING))
             except Cancelled:
                 self.run.check()  # somebody has stopped it
             except FAILURES:
                 continue  # it may not be able to at all
 
-    def _wanted(self, steps: Sequence[Step]) -> list[Step]:
+    def _steps_to_try(self, steps: Sequence[Step]) -> list[Step]:
         """Those that take these data, of the methods that were named; all if none of these enforces it."""
         able = [step for step in steps if self._fits(step)]
         return [step for step in able if step.method.name in self.scope.classes()] or able
@@ -142,7 +144,7 @@ class Fallbacks:
         if not end.met:
             self.missed[step.method.name] = end.reason
         else:
-            candidate = self._judged(Recipe((end.step, *further)), plan, run)
+            candidate = self._judge(Recipe((end.step, *further)), plan, run)
             self.found += [candidate] if candidate.feasible else []
         return end.met
 
@@ -152,7 +154,7 @@ class Fallbacks:
         nearest, short = ways[0], math.inf
         for further in ways if len(ways) > 1 else ():
             recipe = Recipe((step, *further))
-            result = Judge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
+            result = RecipeJudge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
             missed = sum(max(each, 0.0) for each in self._candidate(recipe, result).shortfalls)
             if missed < short:
                 nearest, short = further, missed
@@ -160,18 +162,18 @@ class Fallbacks:
                 break
         return nearest
 
-    def _case(self, plan: Plan, further: tuple[Step, ...]) -> Case:
+    def _case(self, plan: Plan, further: tuple[Step, ...]) -> EvaluationCase:
         after = followed_by(further, self.finish(plan.output))
-        return Case(self.table, resources=self.run.resources, control=plan.control, after=after)
+        return EvaluationCase(self.table, resources=self.run.resources, control=plan.control, after=after)
 
-    def _judged(self, recipe: Recipe, plan: Plan, run: Run) -> Candidate:
+    def _judge(self, recipe: Recipe, plan: Plan, run: Run) -> Candidate:
         began = self.shares.clock()
         result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=_RUNS)
         self.one_run = min(self.one_run or math.inf, self.shares.clock() - began)
         return self._candidate(recipe, result)
 
-    def _candidate(self, recipe: Recipe, result: Result) -> Candidate:
-        shortfall = Shortfall(self.judge.demands, Result())
+    def _candidate(self, recipe: Recipe, result: RecipeResult) -> Candidate:
+        shortfall = Shortfall(self.judge.demands, RecipeResult())
         return Candidate(recipe, SINGLE, result, self.judge.losses(result), shortfall(result))
 
 
@@ -215,4 +217,4 @@ def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Pla
 def _less(made: Plan, asked: Plan) -> str:
     kept_out = (*asked.output.drop, *asked.left_out)
     gone = [name for name in made.output.drop if name not in kept_out]
-    return f"; {named(gone)} left out, as it tells whose records belong together" if gone else ""
+    return f"; {join_names(gone)} left out, as it tells whose records belong together" if gone else ""

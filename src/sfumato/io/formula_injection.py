@@ -26,17 +26,18 @@ _STARTS = r"^[=+\-@\t\r\n＝＋－＠]"
 _NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?$"
 
 
-def guarded(table: Table) -> Table:
+def escape_formulas_in(table: Table) -> Table:
     """Put an apostrophe before every text and name of a column that a spreadsheet could run."""
     old = table.frame.columns
-    names = _guarded(pl.Series("", old, dtype=pl.String)).to_list()
+    names = _escape_formulas(pl.Series("", old, dtype=pl.String)).to_list()
     if len(set(names)) < len(names):
         raise WriteError(
             "the names of the columns must stay distinct when guarded, got: two that become one",
             hint="a name that begins with an apostrophe is the guarded form of another: rename it",
         )
     columns = [
-        _guarded(series.cast(pl.String)) if series.dtype in TEXTUAL else series for series in table.frame
+        _escape_formulas(series.cast(pl.String)) if series.dtype in TEXTUAL else series
+        for series in table.frame
     ]
     frame = pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
     facts = tuple(replace(table.schema[was], name=name) for was, name in zip(old, names, strict=True))
@@ -45,9 +46,9 @@ def guarded(table: Table) -> Table:
 
 def guarded_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """Do the same to a frame of nothing but texts, such as the codebook of a guarded file."""
-    return pl.DataFrame([_guarded(series) for series in frame])
+    return pl.DataFrame([_escape_formulas(series) for series in frame])
 
 
-def _guarded(texts: pl.Series) -> pl.Series:
+def _escape_formulas(texts: pl.Series) -> pl.Series:
     risky = texts.str.contains(_STARTS) & ~texts.str.contains(_NUMBER)
     return texts.zip_with(~risky.fill_null(value=False), "'" + texts)

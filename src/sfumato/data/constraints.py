@@ -12,7 +12,7 @@ from sfumato.data.schema import Column
 from sfumato.kernels.arrays import Flags, Floats
 
 
-def as_promised(column: Column, before: Floats, after: Floats) -> Floats:
+def clip(column: Column, before: Floats, after: Floats) -> Floats:
     """Round what a method made of a column, and bring it into its range.
 
     A promise that the original does not keep is none: with fractions in it nothing is rounded, and its own

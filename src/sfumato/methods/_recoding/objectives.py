@@ -18,7 +18,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes, sums_of
-from sfumato.data.generalised.levels import KeyLevels, Lattice
+from sfumato.data.generalised.levels import GeneralisationLattice, KeyLevels
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -87,7 +87,7 @@ class Tally:
         found, sums = sums_of(pairs, amounts, n_classes * n_values)
         return cls(found // n_values, found % n_values, sums, n_values)
 
-    def joined(self, of_part: Ints, n_classes: int) -> Tally:
+    def join_classes(self, of_part: Ints, n_classes: int) -> Tally:
         """The tally of coarser classes."""
         pairs = of_part[self.classes] * self.n_values + self.values
         return self._of_pairs(pairs, self.amounts, n_classes, self.n_values)
@@ -104,8 +104,8 @@ class Tally:
 class Objective:
     """What is minimised. Searches compare *scores*, which `value` turns into what people read.
 
-    The score of a node is at least the sum of the ``terms`` of its levels, and at least `bound`; both rise
-    with every level, whatever is suppressed.
+    The score of a node is at least the sum of the ``terms`` of its levels, and at least `lower_bound`; both
+    rise with every level, whatever is suppressed.
     """
 
     terms: Floats  # [keys, levels]
@@ -114,7 +114,7 @@ class Objective:
         """The value of a score."""
         return score
 
-    def bound(self, classes: NodeClasses) -> float:  # noqa: ARG002  — not all look at the classes
+    def lower_bound(self, classes: NodeClasses) -> float:  # noqa: ARG002  — not all look at the classes
         """What no node above this one can undercut, beyond the terms."""
         return -np.inf
 
@@ -130,7 +130,7 @@ class Objective:
 class CellLoss(Objective):
     """A mean over keys of mean losses of cells, arithmetic or geometric; a suppressed cell has the most."""
 
-    lattice: Lattice
+    lattice: GeneralisationLattice
     means: Floats  # [keys, levels] the loss of a key at a level with nobody suppressed
     gains: Floats  # by key, level and code, laid out as the labels: how much more a suppressed cell costs
     shares: Floats  # [keys] how much a key counts; they sum to 1
@@ -144,7 +144,7 @@ class CellLoss(Objective):
     def losses(self, classes: NodeClasses, failing: Flags) -> Floats:
         """The loss of each key."""
         keys = np.arange(len(self.shares))
-        sums = kernels.lattice.sum_where(
+        sums = kernels.lattice.sum_over_classes(
             self.lattice.leaves,
             self.gains,
             self.lattice.starts[keys, classes.levels],
@@ -160,7 +160,7 @@ class CellLoss(Objective):
 
 
 def _cell_loss(
-    lattice: Lattice,
+    lattice: GeneralisationLattice,
     costs: list[list[Floats]],
     most: list[Floats],
     *,
@@ -189,31 +189,31 @@ def _cell_loss(
     return CellLoss(terms, lattice, means, gains, shares, totals, geometric)
 
 
-def hierarchy_loss(lattice: Lattice, aggregate: Aggregate) -> CellLoss:
+def hierarchy_loss(lattice: GeneralisationLattice, aggregate: Aggregate) -> CellLoss:
     """The share of the hierarchy's leaves that a label covers, 1 if suppressed."""
     costs = [key.widths for key in lattice.keys]
     most = [np.append(0.0, np.ones(len(key.leaves) - 1)) for key in lattice.keys]
     return _cell_loss(lattice, costs, most, geometric=aggregate == "geometric")
 
 
-def measured_loss(lattice: Lattice, table: Table, measure: str, run: Run) -> CellLoss:
+def measured_loss(lattice: GeneralisationLattice, table: Table, measure: str, run: Run) -> CellLoss:
     """What a measure says of each value at each level."""
     costs, most = [], []
     for place, key in enumerate(lattice.keys):
-        found = _measured(table, key, _amounts(lattice, place, key), measure, run)
+        found = _loss_by_level(table, key, _amounts(lattice, place, key), measure, run)
         costs.append(found[:-1])
         most.append(found[-1])
     return _cell_loss(lattice, costs, most, by_information=measure == "non-uniform-entropy")
 
 
-def _amounts(lattice: Lattice, place: int, key: KeyLevels) -> Floats:
+def _amounts(lattice: GeneralisationLattice, place: int, key: KeyLevels) -> Floats:
     """The weight of each code of a key; what was missing before cannot be lost, so it has none."""
     amounts = np.bincount(lattice.leaves[:, place], lattice.weights, minlength=len(key.leaves))
     amounts[0] = 0.0
     return amounts.astype(np.float64)
 
 
-def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: Run) -> list[Floats]:
+def _loss_by_level(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: Run) -> list[Floats]:
     """The loss of each code at each level, and suppressed; 0 where the value is missing.
 
     The measure is asked of a small table: each distinct value once for each level, and once suppressed.
@@ -248,29 +248,29 @@ def _measured(table: Table, key: KeyLevels, amounts: Floats, measure: str, run: 
 
 
 @dataclass(frozen=True, eq=False)
-class Discernibility(Objective):
+class DiscernibilityObjective(Objective):
     """How many pairs of records are alike; a suppressed one is alike to all."""
 
     n: int
 
-    def bound(self, classes: NodeClasses) -> float:
+    def lower_bound(self, classes: NodeClasses) -> float:
         """The pairs with nobody suppressed: joining classes adds to them."""
         return self.score(classes, np.zeros(len(classes.counts), dtype=np.bool_))
 
     def score(self, classes: NodeClasses, failing: Flags) -> float:
         """The share of the pairs."""
-        kept = classes.counts[~failing].astype(np.float64)
+        sizes = classes.counts[~failing].astype(np.float64)
         suppressed = float(classes.counts[failing].sum())
-        return float((kept * kept).sum() + suppressed * self.n) / float(self.n) ** 2
+        return float((sizes * sizes).sum() + suppressed * self.n) / float(self.n) ** 2
 
 
 @dataclass(frozen=True, eq=False)
-class AverageClassSize(Objective):
+class AverageClassSizeObjective(Objective):
     """How many records there are to a class; the suppressed ones are one, as in ARX."""
 
     n: int
 
-    def bound(self, classes: NodeClasses) -> float:
+    def lower_bound(self, classes: NodeClasses) -> float:
         """The mean size with nobody suppressed: joining leaves fewer classes, and so does suppressing."""
         return self.n / max(len(classes.counts), 1)
 
@@ -281,12 +281,12 @@ class AverageClassSize(Objective):
 
 
 @dataclass(frozen=True, eq=False)
-class Classification(Objective):
+class ClassificationObjective(Objective):
     """How many records are not of the most frequent target of their class, or suppressed."""
 
     totals: tuple[float, ...] = field(default=())
 
-    def bound(self, classes: NodeClasses) -> float:
+    def lower_bound(self, classes: NodeClasses) -> float:
         """The minorities with nobody suppressed: joining classes adds to them."""
         return self.score(classes, np.zeros(len(classes.counts), dtype=np.bool_))
 

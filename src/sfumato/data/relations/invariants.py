@@ -29,7 +29,7 @@ KINDS: tuple[KeptKind, ...] = ("differences", "ratios", "ranks")
 
 _RECORDS = 20_000  # looked at
 _SHARE = 0.25  # of the changed records that must keep it
-_FEWEST = 20  # records that must keep it, or all
+_MIN_RECORDS = 20  # records that must keep it, or all
 _NEARLY_ALL = 0.95  # that one constant changed all alike is no chance
 _EVIDENCE = 7.0  # so many nats against chance: one in a thousand
 _PAIRINGS = 2_000  # compared at random, at least
@@ -105,7 +105,7 @@ def kept_relations(
         between = max((pair.share for pair in pairs if column.name in pair.names), default=0.0)
         if 0 < _rank_share(column) >= between:
             found.append(KeptRelation("ranks", (column.name,)))
-    return tuple(_apart(each, {*original.names, *released.names}) for each in found)
+    return tuple(_with_free_names(each, {*original.names, *released.names}) for each in found)
 
 
 def changed_columns(
@@ -117,7 +117,7 @@ def changed_columns(
     return tuple(column.name for column in columns if column.is_changed)
 
 
-def _apart(relation: KeptRelation, taken: set[str]) -> KeptRelation:
+def _with_free_names(relation: KeptRelation, taken: set[str]) -> KeptRelation:
     while taken & set(relation.names):
         relation = replace(relation, mark=f"{relation.mark}′")
     return relation
@@ -134,43 +134,45 @@ def _spread_out(places: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
+class _ColumnChange:
     """A column in both tables, record by record."""
 
     name: str
     is_date: bool
-    mine: Floats
-    theirs: Floats
+    original: Floats
+    released: Floats
 
     @cached_property
     def units(self) -> tuple[float, float]:
         """In what the original and the released values are written; 0: as finely as can be."""
-        both = ~(np.isnan(self.mine) | np.isnan(self.theirs))
-        mine, theirs = (_unit(side[both], is_date=self.is_date) for side in (self.mine, self.theirs))
-        return mine, theirs
+        both = ~(np.isnan(self.original) | np.isnan(self.released))
+        original, released = (
+            _unit(side[both], is_date=self.is_date) for side in (self.original, self.released)
+        )
+        return original, released
 
     @property
     def is_changed(self) -> bool:
         """Whether most values that are there changed by more than rounding."""
-        there = ~(np.isnan(self.mine) | np.isnan(self.theirs))
+        there = ~(np.isnan(self.original) | np.isnan(self.released))
         _, change, error = self.change("differences")
         return bool(2 * (np.abs(change[there]) > error[there]).sum() > there.sum())
 
     def change(self, kind: KeptKind) -> tuple[Floats, Floats, Floats]:
         """The original values as they are read for a kind, their changes, and how far rounding may be off."""
-        mine, theirs = _read(self.mine, kind), _read(self.theirs, kind)
+        original, released = _read(self.original, kind), _read(self.released, kind)
         known, shown = self.units
         rounding = shown / 2 if shown > known or kind == "ratios" else 0.0
-        error = rounding + 8 * np.finfo(np.float64).eps * np.abs(self.theirs)
+        error = rounding + 8 * np.finfo(np.float64).eps * np.abs(self.released)
         if kind == "ratios":
             with np.errstate(divide="ignore", invalid="ignore"):
-                error = np.where(self.theirs == 0, np.nan, error / np.abs(self.theirs))
-        return mine, theirs - mine, error
+                error = np.where(self.released == 0, np.nan, error / np.abs(self.released))
+        return original, released - original, error
 
 
 def _columns(
     original: Table, released: Table, source_rows: Ints, places: Ints, names: Iterable[str]
-) -> list[_Compared]:
+) -> list[_ColumnChange]:
     columns = []
     for name in names:
         if not all(name in table.schema and _is_exact(table, name) for table in (original, released)):
@@ -179,12 +181,15 @@ def _columns(
         if is_date is not (released.schema[name].kind is Kind.DATE):
             continue
         try:
-            mine = _numbers(original.select([name]).take(source_rows[places]), name)
-            theirs = _numbers(released.select([name]).take(places), name)
+            original_values = _numbers(original.select([name]).take(source_rows[places]), name)
+            released_values = _numbers(released.select([name]).take(places), name)
         except DataError:  # text that is no number is no less than what measures of values refuse
             continue
-        if max(np.nanmax(np.abs(each), initial=0.0) for each in (mine, theirs)) <= _LARGEST:
-            columns.append(_Compared(name, is_date, mine, theirs))
+        if (
+            max(np.nanmax(np.abs(each), initial=0.0) for each in (original_values, released_values))
+            <= _LARGEST
+        ):
+            columns.append(_ColumnChange(name, is_date, original_values, released_values))
     return columns
 
 
@@ -232,7 +237,7 @@ def _read(values: Floats, kind: KeptKind) -> Floats:
 # Pairs of columns -----------------------------------------------------------------------------------------
 
 
-class _Pair(NamedTuple):
+class _PreservedPair(NamedTuple):
     """Two columns that keep something between them, and in what share of the records that changed."""
 
     kind: KeptKind
@@ -240,7 +245,7 @@ class _Pair(NamedTuple):
     share: float
 
 
-class _Agreement(NamedTuple):
+class _DerivedAgreement(NamedTuple):
     """Which records changed, in which of these the derived value stayed, and by how much it is off there."""
 
     changed: Flags
@@ -249,23 +254,23 @@ class _Agreement(NamedTuple):
     spread: float
 
 
-def _pairs(columns: Sequence[_Compared], kind: KeptKind) -> Iterable[_Pair]:
+def _pairs(columns: Sequence[_ColumnChange], kind: KeptKind) -> Iterable[_PreservedPair]:
     changes = [(column, column.change(kind)) for column in columns if kind != "ratios" or not column.is_date]
     for (one, first), (other, second) in combinations(changes, 2):
         if one.is_date is other.is_date and (share := _pair_share(first, second)):
-            yield _Pair(kind, (one.name, other.name), share)
+            yield _PreservedPair(kind, (one.name, other.name), share)
 
 
-def _agreement(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> tuple[_Agreement, Floats]:
-    (mine, change, error), (others, other_change, other_error) = first, second
-    derived, off = mine - others, change - other_change
+def _agreement(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> tuple[_DerivedAgreement, Floats]:
+    (original, change, error), (others, other_change, other_error) = first, second
+    derived, off = original - others, change - other_change
     there = ~np.isnan(off)
     spread = float(derived[there].std()) if there.any() else 0.0
     tolerance = error + other_error + _TOLERANCE * spread
     with np.errstate(invalid="ignore"):
         changed = there & (np.maximum(np.abs(change), np.abs(other_change)) > tolerance)
         same = changed & (np.abs(off) <= tolerance)
-    return _Agreement(changed, same, off, spread), tolerance
+    return _DerivedAgreement(changed, same, off, spread), tolerance
 
 
 def _pair_share(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
@@ -290,7 +295,7 @@ def _pair_share(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> float:
 
 
 def _is_enough(n_same: int, n_changed: int) -> bool:
-    return n_changed > 0 and n_same >= max(_SHARE * n_changed, min(_FEWEST, n_changed))
+    return n_changed > 0 and n_same >= max(_SHARE * n_changed, min(_MIN_RECORDS, n_changed))
 
 
 def _by_chance(one: Floats, other: Floats, is_same: Callable[[Floats, Floats], Flags]) -> float:
@@ -308,7 +313,7 @@ def _is_beyond(n_same: int, size: int, chance: float) -> bool:
     return share > chance and size * (share * np.log(share / chance) + rest) >= _EVIDENCE
 
 
-def _groups(pairs: Sequence[_Pair]) -> list[tuple[KeptKind, tuple[str, ...]]]:
+def _groups(pairs: Sequence[_PreservedPair]) -> list[tuple[KeptKind, tuple[str, ...]]]:
     """Columns that hang together by pairs of one kind, in their order."""
     groups: list[tuple[KeptKind, tuple[str, ...]]] = []
     for pair in pairs:
@@ -318,14 +323,14 @@ def _groups(pairs: Sequence[_Pair]) -> list[tuple[KeptKind, tuple[str, ...]]]:
     return groups
 
 
-def _relation(columns: Sequence[_Compared], kind: KeptKind, group: tuple[str, ...]) -> KeptRelation:
+def _relation(columns: Sequence[_ColumnChange], kind: KeptKind, group: tuple[str, ...]) -> KeptRelation:
     of_group = [column for column in columns if column.name in group]
     first, *others = [column.change(kind) for column in of_group]
     steps = tuple(_step(_agreement(other, first)[0]) for other in others)
     return KeptRelation(kind, tuple(column.name for column in of_group), steps)
 
 
-def _step(agreement: _Agreement) -> float:
+def _step(agreement: _DerivedAgreement) -> float:
     """How wide to cut what is kept, so that rounding alone sets hardly any apart; 0: not at all."""
     off = np.abs(agreement.off[agreement.same])
     error = float(off.mean()) if len(off) else np.inf
@@ -340,25 +345,25 @@ def _cut(values: Floats, step: float) -> Floats:
 # Ranks ----------------------------------------------------------------------------------------------------
 
 
-def _rank_share(column: _Compared, *, all_moved: bool = False) -> float:
+def _rank_share(column: _ColumnChange, *, all_moved: bool = False) -> float:
     """In what share of the records whose value went past another's its rank is kept; 0 if by chance.
 
     With ``all_moved`` every change counts: in a sample others are farther away than they are.
     """
-    there = ~(np.isnan(column.mine) | np.isnan(column.theirs))
-    mine, theirs = column.mine[there], column.theirs[there]
-    if not len(mine):
+    there = ~(np.isnan(column.original) | np.isnan(column.released))
+    original, released = column.original[there], column.released[there]
+    if not len(original):
         return 0.0
-    distinct, places, sizes = np.unique(mine, return_inverse=True, return_counts=True)
-    moved = mine != theirs
+    distinct, places, sizes = np.unique(original, return_inverse=True, return_counts=True)
+    moved = original != released
     if not all_moved:
         fenced = np.concatenate(([-np.inf], distinct, [np.inf]))
-        moved = (theirs <= fenced[places]) | (theirs >= fenced[places + 2])
+        moved = (released <= fenced[places]) | (released >= fenced[places + 2])
     n_moved = int(moved.sum())
-    if 2 * n_moved <= len(mine):
+    if 2 * n_moved <= len(original):
         return 0.0
     first, ties = _below(sizes)[places], sizes[places]
-    _, places, sizes = np.unique(theirs, return_inverse=True, return_counts=True)
+    _, places, sizes = np.unique(released, return_inverse=True, return_counts=True)
     second = _below(sizes)[places]
     n_same = int((moved & (first == second) & (ties == sizes[places])).sum())
     chance = _by_chance(second[moved], first[moved], np.equal)

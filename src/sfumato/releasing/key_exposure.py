@@ -11,12 +11,12 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
 from sfumato.risk.anonymity import KAnonymity
-from sfumato.study.evaluate import Case, evaluate
-from sfumato.study.losses import Loss, named
+from sfumato.study.column_changes import Loss, join_names
+from sfumato.study.evaluate import EvaluationCase, evaluate
 
 
 @dataclass(frozen=True)
-class Stake:
+class KeyExposure:
     """How few are alike in the keys: the smallest number, and how many of how many are alone."""
 
     k: int
@@ -35,27 +35,27 @@ class Stake:
         return f"k = {self.k}: {self.alone:,} of {self.of:,} records {verb} unique on {where}{counting}"
 
 
-def stake_of(plan: Plan, original: Table, release: Release | None, run: Run) -> Stake | None:
+def key_exposure_of(plan: Plan, original: Table, release: Release | None, run: Run) -> KeyExposure | None:
     """Who is alone in what the plan's intruders know together of a release (None: of the raw table).
 
     None where nobody can tell, as there is no such column.
     """
     known = tuple(dict.fromkeys(name for scenario in plan.scenarios for name in scenario.columns))
-    case, asked = Case(original, Scenario(columns=known), run.resources), KAnonymity()
+    case, asked = EvaluationCase(original, Scenario(columns=known), run.resources), KAnonymity()
     score = evaluate(release, case, [asked], run.silent()).scores[str(asked)]
     if not score.value >= 0:  # refused, or of an empty table
         return None
-    told = score.details
-    return Stake(
+    details = score.details
+    return KeyExposure(
         k=int(score.value),
-        alone=int(told["records_below_2"]),
-        of=int(told["records"]),
-        counted=str(told["counted"]),
+        alone=int(details["records_below_2"]),
+        of=int(details["records"]),
+        counted=str(details["counted"]),
         keys=asked.columns(case.evidence(release)),
     )
 
 
-def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None, *, fewer: bool) -> Iterator[str]:
+def warnings_of(plan: Plan, lost: Sequence[Loss], stake: KeyExposure | None, *, fewer: bool) -> Iterator[str]:
     """What must be known of what came of a plan, whatever was required; it may be ``fewer`` records."""
     yield from plan.vacuous
     if stake is not None and stake.k <= 1:
@@ -67,4 +67,4 @@ def warnings_of(plan: Plan, lost: Sequence[Loss], stake: Stake | None, *, fewer:
         if gives.deassociated or (fewer and gives.other_records):  # it changes other columns
             continue
         if columns and all(fates.get(name) == "untouched" for name in columns):
-            yield f"step {number} ({step.method.name}) changed nothing in {named(columns)}"
+            yield f"step {number} ({step.method.name}) changed nothing in {join_names(columns)}"

@@ -75,13 +75,13 @@ def schema() -> dict[str, Any]:
 
 def evidence_of(
     about: About,
-    told: Mapping[str, Any],
+    content: Mapping[str, Any],
     files: Mapping[str, str],
     *,
     decision: Decision | None = None,
     in_series: bool = False,
 ) -> dict[str, Any]:
-    """The evidence of a release in the form that ``told`` has: for its owner, or public.
+    """The evidence of a release in the form that ``content`` has: for its owner, or public.
 
     Parameters
     ----------
@@ -96,68 +96,71 @@ def evidence_of(
     in_series
         Whether it is one of several releases of the same people.
     """
-    owner = _about(about, public=told["public"])
+    owner = _about(about, public=content["public"])
     return {
         "form": FORM,
-        "public": told["public"],
+        "public": content["public"],
         "sfumato": __version__,
-        "generated": told["generated"],
-        "title": told["title"],
+        "generated": content["generated"],
+        "title": content["title"],
         "context": {
             name: owner[name]
             for name in ("purpose", "recipients", "terms", "safeguards", "threats", "transparency")
         },
-        "data": _data(owner, told, files),
-        "identifiability": _identifiability(owner, told, in_series=in_series),
-        "governance": _governance(owner, told, decision),
+        "data": _data(owner, content, files),
+        "identifiability": _identifiability(owner, content, in_series=in_series),
+        "governance": _governance(owner, content, decision),
         "views": {
-            "gdpr": _gdpr(owner, told),
-            "hipaa": _hipaa(owner, told),
-            "nist": _nist(told),
-            "essnet": _essnet(told),
+            "gdpr": _gdpr(owner, content),
+            "hipaa": _hipaa(owner, content),
+            "nist": _nist(content),
+            "essnet": _essnet(content),
         },
     }
 
 
 def _about(about: About, *, public: bool) -> dict[str, str]:
     """What the owner says, by name; of what stays with them the public form says that it does."""
-    said = {name: stated(getattr(about, name)) for name in (*CARD, *_INTERNAL)}
+    facts = {name: text_or_unknown(getattr(about, name)) for name in (*CARD, *_INTERNAL)}
     if public:
-        said |= {name: CONFIDENTIAL for name in _INTERNAL if said[name] != NOT_STATED}
-    return said
+        facts |= {name: CONFIDENTIAL for name in _INTERNAL if facts[name] != NOT_STATED}
+    return facts
 
 
-def _see(told: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _see(content: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Where the report tells something, and whether it does."""
-    if told.get(key) in (None, [], {}):
-        return {"see": None, "says": CONFIDENTIAL if told["public"] and key not in told else NOT_STATED}
+    if content.get(key) in (None, [], {}):
+        return {"see": None, "says": CONFIDENTIAL if content["public"] and key not in content else NOT_STATED}
     return {
-        "see": _where(told, key),
+        "see": _place_in_report(content, key),
         "says": "measured" if key in {"risks", "utility", "series"} else "told",
     }
 
 
-def _tested(told: Mapping[str, Any]) -> dict[str, Any]:
+def _attack_tests(content: Mapping[str, Any]) -> dict[str, Any]:
     """Whether attacks were carried out, and why not: in the words of the report."""
-    said = dict.fromkeys((told.get("tests") or {}).values())
-    if not said:
-        return _see(told, "tests")
-    of_each = [f"{threat}: {each}" for threat, each in told["tests"].items()]
-    return {"see": _where(told, "tests"), "says": "; ".join(said if len(said) == 1 else of_each)}
+    reasons = dict.fromkeys((content.get("tests") or {}).values())
+    if not reasons:
+        return _see(content, "tests")
+    of_each = [f"{threat}: {each}" for threat, each in content["tests"].items()]
+    return {
+        "see": _place_in_report(content, "tests"),
+        "says": "; ".join(reasons if len(reasons) == 1 else of_each),
+    }
 
 
-def _where(told: Mapping[str, Any], key: str) -> str:
+def _place_in_report(content: Mapping[str, Any], key: str) -> str:
     """Where in the report something stands: of several tables in each of them."""
-    return f"{TWIN}#/tables" if "tables" in told else f"{TWIN}#/{key}"
+    return f"{TWIN}#/tables" if "tables" in content else f"{TWIN}#/{key}"
 
 
-def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     return {
         "population": about["population"],
         "period": about["period"],
-        "records": dict(told["records"]),
-        "source": _see(told, "source"),
-        "attributes": _see(told, "roles"),
+        "records": dict(content["records"]),
+        "source": _see(content, "source"),
+        "attributes": _see(content, "roles"),
         "attack_model": {
             "risk": "of the record at most risk, or the mean of all: each score says which",
             "reference": "the persons of the file, known to be in it, unless a scenario says otherwise",
@@ -166,33 +169,37 @@ def _data(about: Mapping[str, str], told: Mapping[str, Any], files: Mapping[str,
     }
 
 
-def _identifiability(about: Mapping[str, str], told: Mapping[str, Any], *, in_series: bool) -> dict[str, Any]:
+def _identifiability(
+    about: Mapping[str, str], content: Mapping[str, Any], *, in_series: bool
+) -> dict[str, Any]:
     alone = {"see": None, "says": "it is not one of a series"}
     return {
-        "requirements": _judged(told),
-        "quantified": _see(told, "risks"),
-        "adversarial_test": {**_tested(told), "intruder_test": about["intruder_test"]},
-        "mitigation": [{key: step[key] for key in ("method", "title", "columns")} for step in told["steps"]],
-        "information_loss": _see(told, "lost"),
-        "utility": _see(told, "utility"),
-        "not_estimated": _see(told, "not_estimated"),
-        "rejected_alternatives": _see(told, "rejected"),
-        "earlier_releases": _see(told, "series") if in_series else alone,
+        "requirements": _requirement_tally(content),
+        "quantified": _see(content, "risks"),
+        "adversarial_test": {**_attack_tests(content), "intruder_test": about["intruder_test"]},
+        "mitigation": [
+            {key: step[key] for key in ("method", "title", "columns")} for step in content["steps"]
+        ],
+        "information_loss": _see(content, "lost"),
+        "utility": _see(content, "utility"),
+        "not_estimated": _see(content, "not_estimated"),
+        "rejected_alternatives": _see(content, "rejected"),
+        "earlier_releases": _see(content, "series") if in_series else alone,
         "re_evaluation": about["review_date"],
     }
 
 
-def _judged(told: Mapping[str, Any]) -> dict[str, int]:
-    judged = told["requirements"]
+def _requirement_tally(content: Mapping[str, Any]) -> dict[str, int]:
+    judged = content["requirements"]
     return dict(judged) if isinstance(judged, Mapping) else tally(judged)
 
 
 def _governance(
-    about: Mapping[str, str], told: Mapping[str, Any], decision: Decision | None
+    about: Mapping[str, str], content: Mapping[str, Any], decision: Decision | None
 ) -> dict[str, Any]:
     found = decision.findings if decision else ()
     overridden: dict[str, Any] = {"rules": sorted({each.rule for each in found})}
-    if not told["public"] and decision is not None and found:
+    if not content["public"] and decision is not None and found:
         overridden |= {"reason": decision.override, "findings": [each.to_dict() for each in found]}
     return {
         "publisher": about["publisher"],
@@ -202,35 +209,35 @@ def _governance(
         "expert": about["expert"],
         "review_date": about["review_date"],
         "overridden": overridden,
-        "environment": {} if told["public"] else environment(),
+        "environment": {} if content["public"] else environment(),
         "verification": "sha256sum -c SHA256SUMS; the owner: sfumato verify FOLDER",
     }
 
 
-def _gdpr(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+def _gdpr(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
     """Singling out, linkability and inference, for each recipient."""
-    attacks, tests = told.get("attacks") or {}, told.get("tests") or {}
-    unknown = CONFIDENTIAL if told["public"] else NOT_STATED
+    attacks, tests = content.get("attacks") or {}, content.get("tests") or {}
+    unknown = CONFIDENTIAL if content["public"] else NOT_STATED
     return {
         "legal_basis": about["legal_basis"],
         "purpose": about["purpose"],
         **{
             name.replace(" ", "_"): {
-                "see": _where(told, f"attacks/{name}") if attacks.get(name) else None,
+                "see": _place_in_report(content, f"attacks/{name}") if attacks.get(name) else None,
                 "says": tests.get(name, unknown),
             }
             for name in ("singling out", "linkability", "inference")
         },
-        "recipients": [dict(each) for each in told.get("recipients") or ()],
+        "recipients": [dict(each) for each in content.get("recipients") or ()],
     }
 
 
-def _hipaa(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
+def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
     """What an expert determination says (45 CFR 164.514(b)(1)); the signature is put to it by hand."""
     return {
-        "scope": f"{told['records']['released']} records; {about['description']}",
-        "method": [step["title"] for step in told["steps"]],
-        "quantified_risk": _see(told, "risks"),
+        "scope": f"{content['records']['released']} records; {about['description']}",
+        "method": [step["title"] for step in content["steps"]],
+        "quantified_risk": _see(content, "risks"),
         "practice": "a risk below 0.09 is usual practice, and no threshold of the rule",
         "conditions": about["safeguards"],
         "expiry": about["review_date"],
@@ -239,9 +246,9 @@ def _hipaa(about: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _nist(told: Mapping[str, Any]) -> dict[str, Any]:
+def _nist(content: Mapping[str, Any]) -> dict[str, Any]:
     """What NIST SP 800-226 asks of a claim of differential privacy; ε is public."""
-    budget = told.get("budget")
+    budget = content.get("budget")
     if not budget:
         return {"claimed": False, "says": "no differential privacy is claimed"}
     steps = budget["steps"]
@@ -254,17 +261,17 @@ def _nist(told: Mapping[str, Any]) -> dict[str, Any]:
         "delta": budget.get("delta"),
         "meaning": {"membership_advantage_at_most": budget.get("advantage_at_most")},
         "mechanisms": [each["mechanism"] for each in steps],
-        "budget": {"see": _where(told, "budget"), "says": "told"},
+        "budget": {"see": _place_in_report(content, "budget"), "says": "told"},
     }
 
 
-def _essnet(told: Mapping[str, Any]) -> dict[str, Any]:
+def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
     """As in the handbook of the ESSnet: information loss is public, values of risk are confidential."""
     return {
-        "information_loss": _see(told, "lost"),
-        "by_column": [dict(each) for each in told["lost"]],
-        "utility": _see(told, "utility"),
-        "risk": _see(told, "risks") if not told["public"] else {"see": None, "says": CONFIDENTIAL},
+        "information_loss": _see(content, "lost"),
+        "by_column": [dict(each) for each in content["lost"]],
+        "utility": _see(content, "utility"),
+        "risk": _see(content, "risks") if not content["public"] else {"see": None, "says": CONFIDENTIAL},
         "change_note": "change-note.md",
     }
 
@@ -272,26 +279,26 @@ def _essnet(told: Mapping[str, Any]) -> dict[str, Any]:
 # The change note ------------------------------------------------------------------------------------------
 
 
-def change_note(told: Mapping[str, Any]) -> str:
+def change_note(content: Mapping[str, Any]) -> str:
     """The note as Markdown, of what the public form of a report tells: by what happened to the columns."""
-    steps, said = told["steps"], dict[str, str]()
+    steps, paragraphs = content["steps"], dict[str, str]()
     return "\n".join(
         [
-            f"# Change note: {told['title']}",
+            f"# Change note: {content['title']}",
             "",
             _INTRODUCTION,
             "",
-            *_on_all(steps, said),
+            *_on_all(steps, paragraphs),
             *(
                 line
-                for heading, columns in fates.by_fate(told["roles"], steps).items()
-                for line in _under(heading, columns, steps, said)
+                for heading, columns in fates.by_fate(content["roles"], steps).items()
+                for line in _under(heading, columns, steps, paragraphs)
             ),
         ]
     )
 
 
-def _on_all(steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterator[str]:
+def _on_all(steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]) -> Iterator[str]:
     """Steps that change which records there are: they concern every column."""
     found = [step for step in steps if registry.method(step["method"]).gives.other_records]
     if found:
@@ -299,14 +306,14 @@ def _on_all(steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterato
         yield from dict.fromkeys(
             f"- {step['title']}: {step['what'][:1].lower()}{step['what'][1:]}" for step in found
         )
-        yield from (*_corrections("All records", found, said), "")
+        yield from (*_corrections("All records", found, paragraphs), "")
 
 
 def _under(
     heading: str,
     columns: Sequence[Mapping[str, Any]],
     steps: Sequence[Mapping[str, Any]],
-    said: dict[str, str],
+    paragraphs: dict[str, str],
 ) -> Iterator[str]:
     """One heading: its columns, each with its loss, and once what to correct for."""
     yield from (f"## {heading}", "")
@@ -319,18 +326,20 @@ def _under(
     own = [each for each in columns if not is_named or fates.more_than_fate(each)]
     yield from (f"- **{each['column']}**: {each['became']}." for each in own)
     yield from [f"- **To correct for:** {correct}"] if correct else ()
-    yield from () if is_named else _corrections(heading, fates.steps_on(columns, steps), said)
+    yield from () if is_named else _corrections(heading, fates.steps_on(columns, steps), paragraphs)
     yield from [""] if own else ()
 
 
-def _corrections(heading: str, steps: Sequence[Mapping[str, Any]], said: dict[str, str]) -> Iterator[str]:
-    """What to correct for, each sentence once in the note; ``said`` is under which heading it stands."""
+def _corrections(
+    heading: str, steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]
+) -> Iterator[str]:
+    """What to correct for, each sentence once in the note; ``paragraphs`` says under which heading."""
     titles: dict[str, dict[str, None]] = {}
     for step in steps:
         note = fates.CORRECTIONS.get(heading) or registry.method(step["method"]).analyst_note
         titles.setdefault(note, {})[step["title"]] = None
     for note, own in titles.items():
-        where = said.setdefault(note, heading)
+        where = paragraphs.setdefault(note, heading)
         words = note if where == heading else f"as under “{where}”."
         yield f"- **To correct for** ({', '.join(own)}): {words}"
 
@@ -338,26 +347,26 @@ def _corrections(heading: str, steps: Sequence[Mapping[str, Any]], said: dict[st
 # The data card --------------------------------------------------------------------------------------------
 
 
-def data_card(about: About, told: Mapping[str, Any]) -> str:
+def data_card(about: About, content: Mapping[str, Any]) -> str:
     """The card as Markdown, of what the owner says and of what the public form of the report tells.
 
     What nobody has said is said to be missing.
     """
-    said = {name: stated(getattr(about, name)) for name in CARD}
-    said["terms"] = f"{_NOBODY} Beside that: {said['terms']}"
+    facts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
+    facts["terms"] = f"{_NOBODY} Beside that: {facts['terms']}"
     columns = [
         f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
-        for heading, own in fates.by_fate(told["roles"], told["steps"]).items()
+        for heading, own in fates.by_fate(content["roles"], content["steps"]).items()
         for each in own
     ]
-    records = told["records"]["released"]
+    records = content["records"]["released"]
     return "\n".join(
         [
-            f"# {about.title or told['title']}",
+            f"# {about.title or content['title']}",
             "",
-            f"{records:,} records, protected by sfumato {told['sfumato']} on {told['generated']}.",
+            f"{records:,} records, protected by sfumato {content['sfumato']} on {content['generated']}.",
             "",
-            *(line for name, title in CARD.items() for line in (f"## {title}", "", said[name], "")),
+            *(line for name, title in CARD.items() for line in (f"## {title}", "", facts[name], "")),
             "## Columns",
             "",
             "| column | kind | what happened |",
@@ -370,9 +379,9 @@ def data_card(about: About, told: Mapping[str, Any]) -> str:
     )
 
 
-def stated(said: str | tuple[str, ...]) -> str:
+def text_or_unknown(value: str | tuple[str, ...]) -> str:
     """What was said, or that nothing was."""
-    text = said if isinstance(said, str) else "; ".join(said)
+    text = value if isinstance(value, str) else "; ".join(value)
     return text.strip() or NOT_STATED
 
 

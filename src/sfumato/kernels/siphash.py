@@ -19,25 +19,25 @@ _LENGTH, _END = _WORD(8 << 56), _WORD(0xFF)
 
 
 @njit(cache=True, nogil=True)
-def _turned(word: np.uint64, by: int) -> np.uint64:
+def _rotate_bits(word: np.uint64, by: int) -> np.uint64:
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))
 
 
 @njit(cache=True, nogil=True)
-def _stirred(
+def _mix_words(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, rounds: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     for _ in range(rounds):
         a += b
         c += d
-        b = _turned(b, 13) ^ a
-        d = _turned(d, 16) ^ c
-        a = _turned(a, 32)
+        b = _rotate_bits(b, 13) ^ a
+        d = _rotate_bits(d, 16) ^ c
+        a = _rotate_bits(a, 32)
         c += b
         a += d
-        b = _turned(b, 17) ^ c
-        d = _turned(d, 21) ^ a
-        c = _turned(c, 32)
+        b = _rotate_bits(b, 17) ^ c
+        d = _rotate_bits(d, 21) ^ a
+        c = _rotate_bits(c, 32)
     return a, b, c, d
 
 
@@ -54,10 +54,10 @@ def keyed_words(numbers: Words, first: np.uint64, second: np.uint64) -> Words:
         a, b, c, d = first ^ _STARTS[0], second ^ _STARTS[1], first ^ _STARTS[2], second ^ _STARTS[3]
         for block in (numbers[i], _LENGTH):
             d ^= block
-            a, b, c, d = _stirred(a, b, c, d, 2)
+            a, b, c, d = _mix_words(a, b, c, d, 2)
             a ^= block
         c ^= _END
-        a, b, c, d = _stirred(a, b, c, d, 4)
+        a, b, c, d = _mix_words(a, b, c, d, 4)
         made[i] = a ^ b ^ c ^ d
     return made
 

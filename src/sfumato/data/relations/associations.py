@@ -45,7 +45,7 @@ _SAID = 5
 
 
 @dataclass(frozen=True)
-class Relation:
+class RelatedColumns:
     """Columns that tell the same story, why, and how sure that is."""
 
     columns: tuple[str, ...]
@@ -79,15 +79,15 @@ class ColumnSample:
     @cached_property
     def tells(self) -> bool:
         """Whether it could determine another: enough records share a value of it."""
-        return _repeated(self.bands) >= _REPEATED
+        return _share_of_repeats(self.bands) >= _REPEATED
 
     @cached_property
-    def told(self) -> bool:
+    def can_be_determined(self) -> bool:
         """Whether another could determine it."""
-        return _repeated(self.codes) >= _REPEATED / 2
+        return _share_of_repeats(self.codes) >= _REPEATED / 2
 
 
-def find_related(frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[Relation, ...]:
+def find_related(frame: pl.DataFrame, columns: Sequence[Column]) -> tuple[RelatedColumns, ...]:
     """Find groups of columns that tell the same story, each with its reason.
 
     Identifiers, weights and the numbers of persons and households are passed over: they determine all else
@@ -172,7 +172,7 @@ def _ranks(numbers: Floats) -> Floats:
     return ranks
 
 
-def _repeated(codes: Ints) -> float:
+def _share_of_repeats(codes: Ints) -> float:
     """The share of the records whose value another one shares."""
     counts = np.bincount(codes[codes >= 0])
     return float(counts[counts > 1].sum() / max(1, counts.sum()))
@@ -197,7 +197,7 @@ def _determining(looks: Sequence[ColumnSample], pairs: Iterable[tuple[int, int]]
 
 def _both_ways(one: ColumnSample, other: ColumnSample) -> tuple[float, float]:
     """How far the one determines the other, and the other the one."""
-    forward, backward = one.tells and other.told, other.tells and one.told
+    forward, backward = one.tells and other.can_be_determined, other.tells and one.can_be_determined
     if not (forward or backward):
         return 0.0, 0.0
     if one.bands is one.codes and other.bands is other.codes:
@@ -291,10 +291,10 @@ def _groups(count: int, links: Sequence[Link]) -> list[list[int]]:
     return [group for group in members.values() if len(group) > 1]
 
 
-def _relation(looks: Sequence[ColumnSample], group: Sequence[int], links: Sequence[Link]) -> Relation:
+def _relation(looks: Sequence[ColumnSample], group: Sequence[int], links: Sequence[Link]) -> RelatedColumns:
     inside = sorted((link for link in links if link.first in group), key=lambda link: -link.strength)
-    said = [link.words for link in inside[:_SAID]]
+    reasons = [link.words for link in inside[:_SAID]]
     if len(inside) > _SAID:
-        said.append(f"and {len(inside) - _SAID} more such pairs")
+        reasons.append(f"and {len(inside) - _SAID} more such pairs")
     confidence = round(min(0.95, inside[-1].strength), 2)
-    return Relation(tuple(looks[place].name for place in group), "; ".join(said), confidence)
+    return RelatedColumns(tuple(looks[place].name for place in group), "; ".join(reasons), confidence)

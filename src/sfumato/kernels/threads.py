@@ -38,7 +38,7 @@ def _libraries(_: bool) -> ThreadpoolController:  # noqa: FBT001  — a key
     return ThreadpoolController()
 
 
-class Allowance:
+class CompileAllowance:
     """So much small work may go by numpy: no more than compiling a kernel takes, which is quicker then.
 
     Both ways must give the same answer. Once the kernel was asked for it is there, and is used from then on.

@@ -17,7 +17,7 @@ from sfumato.data.generalised.nodes import Nodes, canonical_text
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import SINGLE_ROLES, UNIT_ROLES, Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.releasing.outcome import Part
+from sfumato.releasing.outcome import TableOutcome
 from sfumato.study.evaluate import score_of
 
 #: The column that says of which table a record is; it is known, like a key.
@@ -33,7 +33,7 @@ class Join:
 
     number: str
     places: tuple[tuple[str, str], ...]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, TableOutcome]
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -59,30 +59,34 @@ class Join:
         for (name, number), part in zip(self.places, parts, strict=True):
             named = {each.name: each for each in part.plan.scenarios}
             seen = Evidence(part.original, part.release, named.get(scenario, Scenario()))
-            known += [self._named(name, number, each) for each in seen.known_columns if each != number]
+            known += [
+                self._column_at_place(name, number, each) for each in seen.known_columns if each != number
+            ]
         ends = accumulate(len(part.original) for part in parts)
         origins = [
             Origin(range(end - len(part.original), end)).then(part.release.origin)
             for part, end in zip(parts, ends, strict=True)
         ]
         return Evidence(
-            original=self._stacked([part.original for part in parts]),
+            original=self._stack_tables([part.original for part in parts]),
             release=Release.of(
-                self._stacked([part.release.table for part in parts]),
-                source_rows=Origin.concatenated(origins).rows,
+                self._stack_tables([part.release.table for part in parts]),
+                source_rows=Origin.concatenate(origins).rows,
             ),
             scenario=Scenario(scenario, tuple(known)),
         )
 
-    def _named(self, table: str, number: str, column: str) -> str:
+    def _column_at_place(self, table: str, number: str, column: str) -> str:
         """A column as a place shows it."""
         is_alone = sum(name == table for name, _ in self.places) == 1
         return f"{table}.{column}" if is_alone else f"{table}.{column} by {number}"
 
-    def _stacked(self, tables: Sequence[Table]) -> Table:
+    def _stack_tables(self, tables: Sequence[Table]) -> Table:
         frames, columns, nodes = [], dict[str, Column](), dict[str, Nodes]()
         for (name, number), table in zip(self.places, tables, strict=True):
-            names = {each: self._named(name, number, each) for each in table.names if each != number}
+            names = {
+                each: self._column_at_place(name, number, each) for each in table.names if each != number
+            }
             shown = table.frame.select(pl.col(old).alias(new) for old, new in names.items())
             whose = _numbers(table, number).alias(self.number)
             frames.append(shown.with_columns(whose, pl.lit(f"{name} {number}").alias(_TABLE)))
@@ -101,7 +105,7 @@ def _numbers(table: Table, name: str) -> pl.Series:
     return canonical_text(table.frame[name].set(pl.Series(table.missing(name)), None))
 
 
-def joins_of(parts: Mapping[str, Part]) -> Iterator[Join]:
+def joins_of(parts: Mapping[str, TableOutcome]) -> Iterator[Join]:
     """The sorts of numbers of people that stand in several columns of the released tables.
 
     Numbers of persons (or households) that leave as they are join whatever their columns are called.
@@ -119,7 +123,7 @@ def joins_of(parts: Mapping[str, Part]) -> Iterator[Join]:
             yield Join(pseudonym or " = ".join(names), tuple(places), parts)
 
 
-def apart(parts: Mapping[str, Part]) -> dict[str, str]:
+def unlinked_table_notes(parts: Mapping[str, TableOutcome]) -> dict[str, str]:
     """What to tell of tables that number the same people and do not join, by the name of the second."""
     found, seen = dict[str, str](), list[tuple[str, Column, pl.Series]]()
     for name, part in parts.items():

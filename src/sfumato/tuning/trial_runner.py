@@ -11,27 +11,35 @@ from typing import Any, Final
 from sfumato.core.run import Run
 from sfumato.errors import Cancelled, ParameterError
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.evaluate import Case
+from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import FAILURES, Candidate, Judge, Result, Shortfall, in_order, why_failed
+from sfumato.tuning.candidate import (
+    FAILURES,
+    Candidate,
+    RecipeJudge,
+    RecipeResult,
+    Shortfall,
+    in_order,
+    why_failed,
+)
 from sfumato.tuning.ledger import Ledger
 from sfumato.tuning.pruning import Pruning
 from sfumato.tuning.search_space import Point, SearchSpace
-from sfumato.tuning.watch import Watch, fitting
+from sfumato.tuning.time_budget import TimeBudget, fitting
 
 #: Of the time that is left one method may take this share, and is not awaited beyond the other.
-_PATIENCE: Final = 1 / 4
-MOST_PATIENCE: Final = 1 / 3
+_TIME_SHARE: Final = 1 / 4
+MAX_TIME_SHARE: Final = 1 / 3
 
 #: What is said of work for which there was no time.
 NO_TIME: Final = "there was no time for it"
 
 #: Where a candidate comes from.
-AS_IT_IS, SINGLE, SEARCHED, NUDGED = "as it is", "single method", "search", "nudged"
+UNPROTECTED, SINGLE, SEARCHED, NEIGHBOUR = "as it is", "single method", "search", "nudged"
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """How much a search may do: recipes tried, runs of each, fresh runs at the end, workers, minutes."""
 
     trials: int = 60
@@ -50,16 +58,16 @@ class Budget:
 
 
 @dataclass
-class Workbench:
+class TrialRunner:
     """What a search has at hand: its trials and its time, what is known already, and whom it tells."""
 
-    case: Case
-    judge: Judge
+    case: EvaluationCase
+    judge: RecipeJudge
     space: SearchSpace
     run: Run
-    budget: Budget
+    budget: SearchBudget
     ledger: Ledger
-    watch: Watch = field(default_factory=Watch)
+    watch: TimeBudget = field(default_factory=TimeBudget)
 
     def __post_init__(self) -> None:
         self.run = self.run.at("tuner")
@@ -72,19 +80,19 @@ class Workbench:
         self.sampled_only: list[str] = []
         self.near: dict[str, tuple[float, float]] = {}
         self.did: set[str] = set()
-        self.patience = 1.0
+        self.time_share = 1.0
         self.stopped_early = self.planned = ""
-        self.shortfall = Shortfall(self.judge.demands, Result())
+        self.shortfall = Shortfall(self.judge.demands, RecipeResult())
         self.longest = 0.0
         self.trial_seconds: list[float] = []
         self.task = ("unprotected data", 0, 1)
 
-    def _tried(
+    def _try_recipes(
         self, recipes: Sequence[Recipe], origin: str, points: Sequence[Point | None]
     ) -> list[Candidate]:
         """Try recipes, on the subsample first where there is one, and remember them as candidates."""
         small = self._work("subsample", recipes, self._on_part) if self.pruning.records else []
-        small = [Result(refused=NO_TIME) if result is None else result for result in small]
+        small = [RecipeResult(refused=NO_TIME) if result is None else result for result in small]
         worse = [origin == SEARCHED and self.pruning.clearly_worse(result) for result in small]
         full = [r for place, r in enumerate(recipes) if not small or not worse[place]]
         results = iter(self._work(f"search of {self.budget.repeats}", full, self._evaluator("search")))
@@ -94,7 +102,7 @@ class Workbench:
                 result = replace(small[place], runs=())
                 candidate = replace(self._candidate(recipe, origin, result, points[place]), pruned=True)
             else:
-                result = next(results) or Result(refused=NO_TIME)
+                result = next(results) or RecipeResult(refused=NO_TIME)
                 candidate = self._candidate(recipe, origin, result, points[place])
             made.append(candidate)
         # Only now, so that what is pruned does not depend on places within a batch.
@@ -106,46 +114,46 @@ class Workbench:
         return made
 
     def _candidate(
-        self, recipe: Recipe, origin: str, result: Result, point: Point | None = None
+        self, recipe: Recipe, origin: str, result: RecipeResult, point: Point | None = None
     ) -> Candidate:
         return Candidate(
             recipe, origin, result, self.judge.losses(result), self.shortfall(result), point=point
         )
 
     def _evaluator(
-        self, place: str, replicates: int | Sequence[int] | None = None, judge: Judge | None = None
-    ) -> Callable[[Recipe], Result]:
+        self, place: str, replicates: int | Sequence[int] | None = None, judge: RecipeJudge | None = None
+    ) -> Callable[[Recipe], RecipeResult]:
         run, count = self.quiet.at(place), replicates or self.budget.repeats
         judge = judge or self.judge
         return lambda recipe: judge.evaluate(
-            recipe, self.case, self.watch.limited(run, self.patience), replicates=count
+            recipe, self.case, self.watch.limit_run(run, self.time_share), replicates=count
         )
 
-    def _on_part(self, recipe: Recipe) -> Result:
-        return self.pruning.evaluate(recipe, self.watch.limited(self.quiet))
+    def _on_part(self, recipe: Recipe) -> RecipeResult:
+        return self.pruning.evaluate(recipe, self.watch.limit_run(self.quiet))
 
     def _on_sample(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do on the sample, and what it loses there."""
         # What promises most comes first, and may take more of the time.
-        run = self.watch.limited(self.quiet.at("sample"), MOST_PATIENCE)
-        said = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
-        if "parameters" in said:
+        run = self.watch.limit_run(self.quiet.at("sample"), MAX_TIME_SHARE)
+        payload = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
+        if "parameters" in payload:
             (step,) = recipe.steps
-            step = replace(step, method=type(step.method).from_dict(said["parameters"]))
+            step = replace(step, method=type(step.method).from_dict(payload["parameters"]))
             result = self.judge.evaluate(Recipe((step,)), self.pruning.case, run, replicates=1)
-            said["result"] = result.to_dict()
-        return said
+            payload["result"] = result.to_dict()
+        return payload
 
     def _weakest(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do, or why it never does."""
-        run = self.watch.limited(self.quiet.at("weakest"), MOST_PATIENCE)
+        run = self.watch.limit_run(self.quiet.at("weakest"), MAX_TIME_SHARE)
         return self._weakest_on(self.case, recipe, run, repeats=self.budget.repeats)
 
-    def _weakest_on(self, case: Case, recipe: Recipe, run: Run, *, repeats: int) -> dict[str, Any]:
+    def _weakest_on(self, case: EvaluationCase, recipe: Recipe, run: Run, *, repeats: int) -> dict[str, Any]:
         (step,) = recipe.steps
         near = self.near.get(recipe.digest)
         try:
-            hurry = self.watch.hurry(_PATIENCE)  # settle for the best so far
+            hurry = self.watch.hurry(_TIME_SHARE)  # settle for the best so far
             demands = self.judge.demands
             found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
         except FAILURES as error:
@@ -163,19 +171,22 @@ class Workbench:
         missing = {
             recipe.digest: recipe for recipe in recipes if self.ledger.get(stage, recipe.digest) is None
         }
-        for recipe, result in self._done(list(missing.values()), self._timed(stage, work)):
+        for recipe, result in self._results_of(list(missing.values()), self._with_time_limit(stage, work)):
             if result is not None:
-                said = result.to_dict() if isinstance(result, Result) else result
-                self.ledger.keep(stage, recipe.digest, recipe.to_list(), said)
+                payload = result.to_dict() if isinstance(result, RecipeResult) else result
+                self.ledger.keep(stage, recipe.digest, recipe.to_list(), payload)
         known = [self.ledger.get(stage, recipe.digest) for recipe in recipes]
-        return [Result.from_dict(said) if said is not None and "runs" in said else said for said in known]
+        return [
+            RecipeResult.from_dict(payload) if payload is not None and "runs" in payload else payload
+            for payload in known
+        ]
 
-    def _timed(self, stage: str, work: Callable[[Recipe], Any]) -> Callable[[Recipe], Any]:
+    def _with_time_limit(self, stage: str, work: Callable[[Recipe], Any]) -> Callable[[Recipe], Any]:
         """The work, if there is time to begin it and it ends in time; else None."""
         records = self.pruning.records if "sample" in stage else len(self.case.table)
 
         def timed(recipe: Recipe) -> Any:
-            if not self.watch.may_begin(recipe, records, self.patience):
+            if not self.watch.may_begin(recipe, records, self.time_share):
                 return None
             began = self.watch.now()
             try:
@@ -186,14 +197,16 @@ class Workbench:
             self.longest = self.watch.now() - began
             if stage.startswith("search"):
                 self.trial_seconds.append(self.longest)
-            runs = len(done.runs) if isinstance(done, Result) else 0
+            runs = len(done.runs) if isinstance(done, RecipeResult) else 0
             if runs or done is None:
                 self.watch.note(recipe, records, self.longest / max(runs, 1))
             return done
 
         return timed
 
-    def _done(self, recipes: list[Recipe], work: Callable[[Recipe], Any]) -> Iterator[tuple[Recipe, Any]]:
+    def _results_of(
+        self, recipes: list[Recipe], work: Callable[[Recipe], Any]
+    ) -> Iterator[tuple[Recipe, Any]]:
         """Yield each recipe with its result as soon as it is there."""
         if self.budget.workers == 1 or len(recipes) == 1:
             for recipe in recipes:
@@ -229,15 +242,17 @@ class Workbench:
     def _fitting(self, most: int) -> int:
         """How many trials surely fit into the time, up to so many."""
         seconds = statistics.median(self.trial_seconds) if self.trial_seconds else 0.0
-        return most if self.watch.left >= most * seconds else fitting(self.watch.left, seconds)
+        return (
+            most if self.watch.seconds_left >= most * seconds else fitting(self.watch.seconds_left, seconds)
+        )
 
     def _out_of_time(self, done: int) -> bool:
-        if self.watch.left > 0:
+        if self.watch.seconds_left > 0:
             return False
-        self._stopped(f"{done} of {self.budget.trials} trials")
+        self._note_timeout(f"{done} of {self.budget.trials} trials")
         return True
 
-    def _stopped(self, with_what: str) -> None:
+    def _note_timeout(self, with_what: str) -> None:
         """Remember that the time ended something, and what there is of it."""
         if f" with {with_what}" in self.stopped_early:
             return

@@ -107,7 +107,7 @@ def states_of(folder: Path) -> dict[str, State]:
     all_sound = all(each is not None and each.sound for each in lists.values())
     for name in contents(folder):
         if name not in states:
-            states[name] = _unlisted(name, all_sound=all_sound)
+            states[name] = _state_of_unlisted(name, all_sound=all_sound)
     return dict(sorted(states.items(), key=lambda each: (each[0].startswith(f"{PRIVATE}/"), each[0])))
 
 
@@ -118,7 +118,7 @@ def state_of(place: Path, sha256: str) -> State:
     return "unchanged" if not place.is_symlink() and fingerprint(place) == sha256 else "different"
 
 
-def _unlisted(name: str, *, all_sound: bool) -> State:
+def _state_of_unlisted(name: str, *, all_sound: bool) -> State:
     if name in SIGNATURES:
         return "signature"
     if name == f"{PRIVATE}/{OVERRIDES}":

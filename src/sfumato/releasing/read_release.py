@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
-from sfumato.data.buckets import Layout
+from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -21,10 +21,10 @@ from sfumato.io import FORMATS, conform, frames
 from sfumato.io import read as read_frame
 from sfumato.io.delimited import TABBED, is_utf8
 from sfumato.recipes.parts import fingerprint
-from sfumato.releasing.trail import part_kept, read_rows, rows_kept
+from sfumato.releasing.trail import read_rows, source_rows_of_file, trail_of_file
 
 
-def conformed(
+def conform_released(
     frame: pl.DataFrame,
     original: Table,
     others: Sequence[Column] = (),
@@ -37,7 +37,7 @@ def conformed(
         raise ParameterError(
             "the protected table must share columns with the original, got: no common column"
         )
-    schema = _as_released(frame, original.schema.select(known))
+    schema = _released_schema(frame, original.schema.select(known))
     schema = replace(schema, columns=(*schema.columns, *others))
     domains = domains_of(original, resources or {})
     return conform(frame.select(schema.names), schema, original=original, domains=domains)
@@ -69,34 +69,34 @@ def read_like(path: Path, reading: Mapping[str, Any]) -> pl.DataFrame:
     return read_frame(path, **how)
 
 
-def joined(
+def join_released_files(
     original: Table,
     path: Path,
-    kept: Mapping[str, Any],
+    trail: Mapping[str, Any],
     reading: Mapping[str, Any],
     resources: Mapping[str, Any] | None = None,
 ) -> Release:
     """Make the release of files of which the private trail says how they are joined."""
-    tables, files = {}, kept["joined"]["files"]
-    for name, said in files.items():
-        place = path.with_name(said["name"])
-        if not place.is_file() or fingerprint(place) != said["sha256"]:
+    tables, files = {}, trail["joined"]["files"]
+    for name, spec in files.items():
+        place = path.with_name(spec["name"])
+        if not place.is_file() or fingerprint(place) != spec["sha256"]:
             raise ParameterError(
                 f"`{place}` must lie beside `{path}` as it was written with it, got: "
                 f"{'another' if place.is_file() else 'none'}"
             )
         others = [
-            Column(each, Kind.NOMINAL, Role.OTHER) for each in said["keys"] if each not in original.schema
+            Column(each, Kind.NOMINAL, Role.OTHER) for each in spec["keys"] if each not in original.schema
         ]
-        others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in said["counts"]]
-        tables[name] = conformed(read_like(place, reading), original, others, resources=resources)
-    layout = Layout(
-        keys={name: tuple(said["keys"]) for name, said in files.items()},
-        bucketed_columns=tuple(tuple(group) for group in kept["joined"]["apart"]),
-        sources={name: read_rows(said) for name, said in files.items() if "rows" in said},
-        moved={name: read_rows({"rows": each}) for name, each in kept["joined"].get("moved", {}).items()},
+        others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in spec["counts"]]
+        tables[name] = conform_released(read_like(place, reading), original, others, resources=resources)
+    layout = ReleaseLayout(
+        keys={name: tuple(spec["keys"]) for name, spec in files.items()},
+        bucketed_columns=tuple(tuple(group) for group in trail["joined"]["apart"]),
+        sources={name: read_rows(spec) for name, spec in files.items() if "rows" in spec},
+        moved={name: read_rows({"rows": each}) for name, each in trail["joined"].get("moved", {}).items()},
     )
-    return Release(tables, Origin.of_rows(read_rows(kept)), layout)
+    return Release(tables, Origin.of_rows(read_rows(trail)), layout)
 
 
 def read_release(
@@ -113,16 +113,16 @@ def read_release(
     is how the original is read.
     """
     path = Path(protected) if isinstance(protected, str | Path) else None
-    kept = None if path is None or aligned else part_kept(path, original)
-    if path is not None and kept is not None and "joined" in kept:
-        return joined(original, path, kept, reading or {}, resources)
+    trail = None if path is None or aligned else trail_of_file(path, original)
+    if path is not None and trail is not None and "joined" in trail:
+        return join_released_files(original, path, trail, reading or {}, resources)
     if isinstance(protected, Table):
         table = protected
     else:
         frame = frames.to_polars(protected)[0] if path is None else read_like(path, reading or {})
-        table = conformed(frame, original, resources=resources)
+        table = conform_released(frame, original, resources=resources)
     if not aligned:
-        rows, synthetic = (None, False) if path is None else rows_kept(path, original)
+        rows, synthetic = (None, False) if path is None else source_rows_of_file(path, original)
         origin = Origin.synthetic() if synthetic and rows is None else Origin.of_rows(rows)
         return Release.as_read(table, origin=origin)
     if len(table) != len(original):
@@ -138,7 +138,7 @@ def read_release(
     return Release.record_by_record(table)
 
 
-def _as_released(frame: pl.DataFrame, schema: Schema) -> Schema:
+def _released_schema(frame: pl.DataFrame, schema: Schema) -> Schema:
     """The schema of an original for its release, where numbers of people may have become pseudonyms."""
     renamed = [
         Column(column.name, Kind.NOMINAL, column.role, label=column.label, pseudonym=column.pseudonym)

@@ -26,7 +26,7 @@ _MOST_KINDS = 32
 
 
 @dataclass(frozen=True)
-class Points:
+class RepresentativeValues:
     """Values that stand for each of the ``codes`` of a column, in rising order: all of them, or some."""
 
     codes: Ints
@@ -34,7 +34,7 @@ class Points:
     some: bool = False
 
 
-def zeros_of(rules: Iterable[Rule], points: Sequence[Points]) -> dict[Columns, Flags]:
+def zeros_of(rules: Iterable[Rule], points: Sequence[RepresentativeValues]) -> dict[Columns, Flags]:
     """By columns, the combinations of codes of which no value keeps the rules.
 
     Clauses of too many combinations are left out, and those that compare columns of which only some values
@@ -48,18 +48,18 @@ def zeros_of(rules: Iterable[Rule], points: Sequence[Points]) -> dict[Columns, F
             large = math.prod(len(each.codes) for each in own) > _MOST_COMBINATIONS
             if not columns or large or sum(each.some for each in own) > 1:
                 continue
-            never = _never(rule, clause, own)
+            never = _impossible_transitions(rule, clause, own)
             impossible = never.all() or (never.ndim == 1 and never[1:].all())  # no value of a column keeps it
             if never.any() and not impossible:
                 found[columns] = found[columns] | never if columns in found else never
     return found
 
 
-def _never(rule: Rule, clause: pl.Expr, points: Sequence[Points]) -> Flags:
+def _impossible_transitions(rule: Rule, clause: pl.Expr, points: Sequence[RepresentativeValues]) -> Flags:
     shape = [len(each.codes) for each in points]
     places = np.indices(shape).reshape(len(shape), -1)
     frame = pl.DataFrame([each.values.gather(at) for each, at in zip(points, places, strict=True)])
-    never = rule.broken(frame, clause).to_numpy().reshape(shape)
+    never = rule.breaks(frame, clause).to_numpy().reshape(shape)
     for axis, each in enumerate(points):
         starts = np.flatnonzero(np.diff(each.codes, prepend=-1))
         never = np.logical_and.reduceat(never, starts, axis=axis)

@@ -14,7 +14,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class ReplicateMean:
     """The mean of repeated runs with its doubt; one run without any chance has none.
 
     ``approximate`` says that the measure itself was estimated in at least one of the runs.
@@ -26,7 +26,7 @@ class Spread:
     approximate: bool = False
 
     @classmethod
-    def of(cls, values: Sequence[float], *, approximate: bool = False) -> Spread:
+    def of(cls, values: Sequence[float], *, approximate: bool = False) -> ReplicateMean:
         """Summarise the values of repeated runs."""
         # Equal values have no spread; the rounding of their mean would give them one.
         deviation = float(np.std(values, ddof=1)) if min(values) < max(values) else 0.0
@@ -47,7 +47,7 @@ class Spread:
         half = float(stdtrit(self.runs - 1, (1 + CONFIDENCE) / 2)) * self.error
         return (self.mean - half, self.mean + half)
 
-    def differs_from(self, other: Spread) -> bool:
+    def differs_from(self, other: ReplicateMean) -> bool:
         """Whether two means differ by more than chance explains (Welch's test)."""
         gap, variance = abs(self.mean - other.mean), self.error**2 + other.error**2
         if not variance:

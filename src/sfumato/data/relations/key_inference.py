@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import canonical_text
-from sfumato.data.relations.related import (
+from sfumato.data.relations.associations import (
     NEARLY,
     TOGETHER,
     ColumnSample,
@@ -51,14 +51,14 @@ class _Strength(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Telling:
+class RevealingColumn:
     """A released column that tells a key, and the original record whose key it tells of each released one."""
 
     key: str
     by: str
     rows: Ints  # [released records], −1 where nothing is told
 
-    def gives_back(
+    def reveals_key(
         self, original: Table, source_rows: Ints, hidden: Flags, strength: _Strength, own: _Strength
     ) -> bool:
         """Whether it is right for half of those whose key is hidden; or tells more of the order."""
@@ -74,7 +74,7 @@ class Telling:
 class TellingColumns:
     """The best column that tells each key, and columns that are implied by what the intruder knows."""
 
-    tellings: tuple[Telling, ...] = ()
+    tellings: tuple[RevealingColumn, ...] = ()
     implied: tuple[str, ...] = ()
 
 
@@ -88,18 +88,18 @@ def telling_columns(
         return TellingColumns()
     keys = _samples(original, known, source_rows[rows])
     others = _samples(released, beside, rows)
-    tellings, implied = list[Telling](), dict[str, None]()
+    tellings, implied = list[RevealingColumn](), dict[str, None]()
     for name, key in keys.items():
         ways = {by: (_strength(each, key), _strength(key, each)) for by, each in others.items()}
         strong = {by: both for by, both in ways.items() if max(each.value for each in both) >= NEARLY}
-        hidden = _hidden(original, released, source_rows, name) if strong else None
+        hidden = _is_key_hidden(original, released, source_rows, name) if strong else None
         if hidden is None or not hidden.any():
             continue
         shown = _samples(released, [name], rows).get(name)
         best = max((forth, by) for by, (forth, _) in strong.items())
         telling = _telling(original, released, source_rows, name, best)
         own = _Strength() if shown is None else _strength(shown, key)
-        if best[0].value >= NEARLY and telling.gives_back(original, source_rows, hidden, best[0], own):
+        if best[0].value >= NEARLY and telling.reveals_key(original, source_rows, hidden, best[0], own):
             tellings.append(telling)
         for by, (_, back) in strong.items():
             before = 0.0 if shown is None else _strength(shown, others[by]).value
@@ -158,7 +158,7 @@ def _samples(table: Table, names: Sequence[str], rows: Ints) -> Mapping[str, Col
 
 def _strength(one: ColumnSample, other: ColumnSample) -> _Strength:
     """How far the one determines the other; exactly, if chance would hardly make it so."""
-    if _determines_exactly(one.codes, other.codes):
+    if _is_functional_dependency(one.codes, other.codes):
         return _Strength(1.0, is_exact=True)
     ways = [_Strength(determination(one.codes, other.codes, least=_LEAST_SHARING)[0])]
     if one.bands is not one.codes:
@@ -169,7 +169,7 @@ def _strength(one: ColumnSample, other: ColumnSample) -> _Strength:
     return max(ways)
 
 
-def _determines_exactly(one: Ints, other: Ints) -> bool:
+def _is_functional_dependency(one: Ints, other: Ints) -> bool:
     r"""Whether each value of the one has one of the other, and no chance made it so.
 
     Of :math:`n` records with :math:`n_b` of each value of the other, :math:`L^m` ways at most to give the
@@ -192,7 +192,7 @@ def _determines_exactly(one: Ints, other: Ints) -> bool:
     return values * math.log(np.count_nonzero(counts)) - ways < math.log(_CHANCE)
 
 
-def _hidden(original: Table, released: Table, source_rows: Ints, name: str) -> Flags:
+def _is_key_hidden(original: Table, released: Table, source_rows: Ints, name: str) -> Flags:
     """Of which released records the key is not what it was: it is another, coarser, or not there."""
     there = source_rows >= 0
     if name not in released.schema or isinstance(released.frame[name].dtype, pl.Struct):
@@ -206,19 +206,19 @@ def _hidden(original: Table, released: Table, source_rows: Ints, name: str) -> F
 
 def _telling(
     original: Table, released: Table, source_rows: Ints, key: str, best: tuple[_Strength, str]
-) -> Telling:
+) -> RevealingColumn:
     """Say of each released record which original record has the key that its column tells."""
     (_, way, _), by = best
     there = np.flatnonzero(source_rows >= 0)
     if way == "order":
         rows = _rows_in_order(released.numbers(by), original.numbers(key), source_rows, there)
-        return Telling(key, by, rows)
+        return RevealingColumn(key, by, rows)
     sample = sample_column(released.select([by]), released.schema[by])
     codes = sample.bands if way == "bands" else sample.codes
     keys = sample_column(original.select([key]), original.schema[key]).codes[source_rows[there]]
     commonest = _commonest(codes[there], keys)
     rows = np.append(np.where(commonest < 0, -1, source_rows[there][commonest]), -1)
-    return Telling(key, by, rows[codes])  # code −1 is the last
+    return RevealingColumn(key, by, rows[codes])  # code −1 is the last
 
 
 def _rows_in_order(values: Floats, keys: Floats, source_rows: Ints, there: Ints) -> Ints:

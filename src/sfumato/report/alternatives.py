@@ -6,20 +6,20 @@ from typing import Any
 
 from sfumato.recipes.recipe import Recipe
 from sfumato.report.content import public_loss
-from sfumato.tuning.tuned import Tuned, describe
+from sfumato.tuning.tuning_result import TuningResult, describe
 
 
-def rejected(
-    found: Tuned | None, taken: Recipe, *, public: bool = False, grain: float = 0.0
+def rejected_candidates(
+    found: TuningResult | None, taken: Recipe, *, public: bool = False, grain: float = 0.0
 ) -> list[dict[str, Any]]:
     """The candidates of a search that were not taken, the nearest first; in public no parameter or score."""
     if found is None:
         return []
     measure = found.judge.utilities[0]
-    told: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     if found.recipe != taken:
         why = "met all requirements in the search, and failed in the end"
-        told.append(_entry(found.recipe, why, measure.title, None, public=public))
+        entries.append(_entry(found.recipe, why, measure.title, None, public=public))
     for each in found.runners_up:
         if each.recipe == taken:
             continue
@@ -27,12 +27,12 @@ def rejected(
         why = (
             "meets all requirements and loses more" if differs else "meets all requirements and loses no less"
         )
-        told.append(_entry(each.recipe, why, measure.title, each.utilities[0].mean, public=public))
+        entries.append(_entry(each.recipe, why, measure.title, each.utilities[0].mean, public=public))
     for candidate, result in found.found.failed:
-        missed = "" if public else f": {'; '.join(found.judge.missed(result))}"
+        missed = "" if public else f": {'; '.join(found.judge.missed_demands(result))}"
         why = f"met all requirements in the search, and not in fresh runs{missed}"
-        told.append(_entry(candidate.recipe, why, measure.title, None, public=public))
-    told += [
+        entries.append(_entry(candidate.recipe, why, measure.title, None, public=public))
+    entries += [
         {
             "recipe": name,
             "why": "cannot meet the requirements alone" + ("" if public else f": {reason}"),
@@ -42,14 +42,15 @@ def rejected(
         for name, reason in found.found.unreachable.items()
     ]
     if not public:
-        return told
+        return entries
     # What was turned down was not kept, so nobody can tell whether a few people make up its loss.
     coarse = [
-        {**each, "loss": public_loss(measure, each["loss"], hides_each=False, grain=grain)} for each in told
+        {**each, "loss": public_loss(measure, each["loss"], hides_each=False, grain=grain)}
+        for each in entries
     ]
     return list({(each["recipe"], each["why"]): each for each in reversed(coarse)}.values())[::-1]
 
 
 def _entry(recipe: Recipe, why: str, measure: str, loss: float | None, *, public: bool) -> dict[str, Any]:
-    said = "; then ".join(step.method.title for step in recipe.steps) if public else describe(recipe)
-    return {"recipe": said or "the data as they are", "why": why, "measure": measure, "loss": loss}
+    title = "; then ".join(step.method.title for step in recipe.steps) if public else describe(recipe)
+    return {"recipe": title or "the data as they are", "why": why, "measure": measure, "loss": loss}

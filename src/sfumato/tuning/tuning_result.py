@@ -17,11 +17,18 @@ from sfumato.errors import UnreachableError
 from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
-from sfumato.study.spread import Spread
-from sfumato.tuning.candidate import Candidate, Confirmed, Judge, in_order, on_front, required_scores
+from sfumato.study.replicate_mean import ReplicateMean
+from sfumato.tuning.candidate import (
+    Candidate,
+    ConfirmedCandidate,
+    RecipeJudge,
+    in_order,
+    on_front,
+    required_scores,
+)
 from sfumato.tuning.search_space import SearchSpace
-from sfumato.tuning.tuner import Found
-from sfumato.tuning.workbench import AS_IT_IS, NUDGED, SEARCHED, SINGLE
+from sfumato.tuning.trial_runner import NEIGHBOUR, SEARCHED, SINGLE, UNPROTECTED
+from sfumato.tuning.tuner import SearchResult
 
 #: How many that nearly won are named, and how many columns of a step.
 _NAMED = 3
@@ -29,15 +36,15 @@ _COLUMNS = 6
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """The recommended recipe, the plan that makes it, and everything that was tried on the way."""
 
     plan: Plan
-    best: Confirmed
-    runners_up: tuple[Confirmed, ...]
-    judge: Judge
+    best: ConfirmedCandidate
+    runners_up: tuple[ConfirmedCandidate, ...]
+    judge: RecipeJudge
     space: SearchSpace
-    found: Found = field(repr=False)
+    found: SearchResult = field(repr=False)
     notes: tuple[str, ...] = ()
 
     @property
@@ -53,12 +60,12 @@ class Tuned:
     @property
     def counts(self) -> dict[str, int]:
         """How many recipes were tried, by what came of them."""
-        tried = [each for each in self.found.candidates if each.origin != AS_IT_IS]
+        tried = [each for each in self.found.candidates if each.origin != UNPROTECTED]
         return {
             "tried": len(tried),
             "single methods": sum(each.origin == SINGLE for each in tried),
             "searched": sum(each.origin == SEARCHED for each in tried),
-            "nudged": sum(each.origin == NUDGED for each in tried),
+            "nudged": sum(each.origin == NEIGHBOUR for each in tried),
             "met the requirements": sum(each.feasible for each in tried),
             "pruned on the subsample": sum(each.pruned for each in tried),
             "could not be applied": sum(bool(each.result.refused) for each in tried),
@@ -71,8 +78,8 @@ class Tuned:
             f"Recommended: {describe(self.recipe)}.",
             *self._why(),
             *self._against_the_rest(),
-            *self._tried(),
-            *self._not_tried(),
+            *self._trial_lines(),
+            *self._skipped_lines(),
         ]
 
     def _why(self) -> Iterator[str]:
@@ -85,10 +92,12 @@ class Tuned:
             how = " (estimated)" if estimated else ""
             where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
             if spread is not None:
-                said = f"{min(values):.4g}" + (f" to {max(values):.4g}" if max(values) > min(values) else "")
-                yield f"It meets {demand}{where} in {fresh}: {said}{how}."
+                range_text = f"{min(values):.4g}" + (
+                    f" to {max(values):.4g}" if max(values) > min(values) else ""
+                )
+                yield f"It meets {demand}{where} in {fresh}: {range_text}{how}."
         for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
-            yield f"It costs: {measure.title} {said_spread(spread)} ({measure.better} is better)."
+            yield f"It costs: {measure.title} {mean_text(spread)} ({measure.better} is better)."
 
     def _against_the_rest(self) -> Iterator[str]:
         measure = self.judge.utilities[0]
@@ -97,29 +106,30 @@ class Tuned:
             if lone is not None:
                 yield (
                     f"The best single method that passed, {describe(lone.recipe)}, has {measure.title} "
-                    f"{said_spread(lone.utilities[0])}{_doubt(self.best, lone)}."
+                    f"{mean_text(lone.utilities[0])}{_doubt(self.best, lone)}."
                 )
         for each in self.runners_up[:_NAMED]:
-            value = said_spread(each.utilities[0])
+            value = mean_text(each.utilities[0])
             yield f"Nearly won: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
         for candidate, result in self.found.failed[:_NAMED]:
-            missed = "; ".join(self.judge.missed(result))
+            missed = "; ".join(self.judge.missed_demands(result))
             yield f"Did well in the search but failed in fresh runs: {describe(candidate.recipe)} ({missed})."
 
-    def _tried(self) -> Iterator[str]:
-        said = self.counts
+    def _trial_lines(self) -> Iterator[str]:
+        counts = self.counts
         parts = [
-            f"{said['single methods']} methods alone, at the weakest setting that does or the nearest to it",
-            f"{said['searched']} proposed recipes",
-            f"{said['nudged']} beside ones that were just too weak",
+            f"{counts['single methods']} methods alone, at the weakest setting that meets them or next to it",
+            f"{counts['searched']} proposed recipes",
+            f"{counts['nudged']} beside ones that were just too weak",
         ]
         yield (
-            f"Tried: {said['tried']} recipes ({', '.join(parts)}); {said['met the requirements']} met the "
-            f"requirements, {said['could not be applied']} could not be applied."
+            f"Tried: {counts['tried']} recipes ({', '.join(parts)}). "
+            f"{counts['met the requirements']} met the requirements, "
+            f"{counts['could not be applied']} could not be applied."
         )
-        if said["pruned on the subsample"]:
+        if counts["pruned on the subsample"]:
             yield (
-                f"Pruned: {said['pruned on the subsample']} that lost clearly too much on a subsample of "
+                f"Pruned: {counts['pruned on the subsample']} that lost clearly too much on a subsample of "
                 f"{self.found.subsample} records."
             )
         if self.found.planned:
@@ -130,7 +140,7 @@ class Tuned:
             quick = ", ".join(map(str, self.found.searched_by.utilities))
             yield f"Losses were counted by {quick} during the search, and by what was asked for of the best."
 
-    def _not_tried(self) -> Iterator[str]:
+    def _skipped_lines(self) -> Iterator[str]:
         yield from (f"Note: {note}." for note in self.notes)
         for name, reason in self.found.unreachable.items():
             yield f"Cannot do it alone: {name} ({reason})."
@@ -158,7 +168,7 @@ class Tuned:
             "not_tried_alone": list(self.found.skipped),
             "tried_on_a_sample_only": list(self.found.sampled_only),
             "failed_in_fresh_runs": [
-                {"steps": candidate.recipe.to_list(), "missed": self.judge.missed(result)}
+                {"steps": candidate.recipe.to_list(), "missed": self.judge.missed_demands(result)}
                 for candidate, result in self.found.failed
             ],
             "stopped_early": self.found.stopped_early,
@@ -199,12 +209,12 @@ class Tuned:
 
 
 def conclude(
-    found: Found,
-    judge: Judge,
+    found: SearchResult,
+    judge: RecipeJudge,
     space: SearchSpace,
     plan_of: Callable[[Recipe], Plan],
     notes: tuple[str, ...] = (),
-) -> Tuned:
+) -> TuningResult:
     """Choose the best of what was confirmed; raise with the nearest miss if nothing was."""
     passed = {candidate.recipe.digest: result for candidate, result in found.confirmed}
     if not passed:
@@ -215,14 +225,14 @@ def conclude(
         Candidate(c.recipe, c.origin, result, judge.losses(result), (0.0,)) for c, result in found.confirmed
     ]
     confirmed = tuple(
-        Confirmed(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
+        ConfirmedCandidate(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
     )
     best = _surest(confirmed)
     rest = tuple(each for each in confirmed if each is not best)
-    return Tuned(plan_of(best.recipe), best, rest, judge, space, found, notes)
+    return TuningResult(plan_of(best.recipe), best, rest, judge, space, found, notes)
 
 
-def _surest(confirmed: Sequence[Confirmed]) -> Confirmed:
+def _surest(confirmed: Sequence[ConfirmedCandidate]) -> ConfirmedCandidate:
     """The best; of one that is left to chance, what is not and loses no more within chance."""
     first = confirmed[0]
     alike = [
@@ -233,19 +243,19 @@ def _surest(confirmed: Sequence[Confirmed]) -> Confirmed:
     return alike[0] if first.recipe.stochastic and alike else first
 
 
-def _unreachable(found: Found, judge: Judge) -> UnreachableError:
+def _unreachable(found: SearchResult, judge: RecipeJudge) -> UnreachableError:
     asked = ", ".join(str(demand) for demand in judge.demands)
     judged = [each for each in found.candidates if each.result.runs and not each.pruned]
     parts = []
     if found.failed:
         candidate, result = found.failed[0]
         nearest = f"{describe(candidate.recipe)} met all in the search but not in fresh runs"
-        parts.append(f"{nearest}: {'; '.join(judge.missed(result))}")
+        parts.append(f"{nearest}: {'; '.join(judge.missed_demands(result))}")
     elif judged:
         closest = min(
-            judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == AS_IT_IS)
+            judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == UNPROTECTED)
         )
-        missed = "; ".join(judge.missed(closest.result)) or _without_a_number(closest, judge)
+        missed = "; ".join(judge.missed_demands(closest.result)) or _without_a_number(closest, judge)
         parts.append(f"the closest is {describe(closest.recipe)}: {missed}")
     parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
     parts += [found.stopped_early] if found.stopped_early else []
@@ -255,7 +265,7 @@ def _unreachable(found: Found, judge: Judge) -> UnreachableError:
     )
 
 
-def _without_a_number(candidate: Candidate, judge: Judge) -> str:
+def _without_a_number(candidate: Candidate, judge: RecipeJudge) -> str:
     """Why a candidate that meets the demands is none all the same."""
     reasons = [
         f"{measure} is {score.status}" + (f" ({score.reason})" if score.reason else "")
@@ -269,10 +279,10 @@ def describe(recipe: Recipe) -> str:
     """Say a recipe in a line: ``mdav(k=3) on age, income; then rounding on wealth``."""
     if not recipe.steps:
         return "the data as they are"
-    return "; then ".join(f"{_short(step.method)} on {_listed(step.columns)}" for step in recipe.steps)
+    return "; then ".join(f"{_short(step.method)} on {_shorten_names(step.columns)}" for step in recipe.steps)
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _shorten_names(columns: Sequence[str]) -> str:
     """The names, or the first few of many: the plan has them all."""
     if len(columns) <= _COLUMNS:
         return ", ".join(columns)
@@ -282,15 +292,15 @@ def _listed(columns: Sequence[str]) -> str:
 def _short(method: Method) -> str:
     """The method with its drive and what else is not default, numbers short enough to be read."""
     default, drive = type(method)().to_dict(), method.drive()
-    said = [
-        f"{key}={_said(getattr(method, key), value)}"
+    settings = [
+        f"{key}={_setting_text(getattr(method, key), value)}"
         for key, value in method.to_dict().items()
         if value != default.get(key) or (drive is not None and key == drive.name)
     ]
-    return f"{method.name}({', '.join(said)})" if said else method.name
+    return f"{method.name}({', '.join(settings)})" if settings else method.name
 
 
-def _said(setting: Any, value: Any) -> str:
+def _setting_text(setting: Any, value: Any) -> str:
     """A setting in short: of what is enforced the measure and its number."""
     if isinstance(setting, Requirements):
         short = (Requirement.parse(each) for each in setting)
@@ -298,19 +308,19 @@ def _said(setting: Any, value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def said_spread(spread: Spread) -> str:
+def mean_text(spread: ReplicateMean) -> str:
     """Say a mean with half its 95 % interval, and whether the measure itself was estimated."""
     low, high = spread.interval
     about = "≈ " if spread.approximate else ""
     return f"{about}{spread.mean:.4g}" + (f" ± {(high - low) / 2:.2g}" if high > low else "")
 
 
-def _doubt(best: Confirmed, other: Confirmed) -> str:
+def _doubt(best: ConfirmedCandidate, other: ConfirmedCandidate) -> str:
     differs = best.utilities[0].differs_from(other.utilities[0])
     return "" if differs else ", no worse within chance"
 
 
-def _point(candidate: Candidate, judge: Judge) -> dict[str, Any]:
+def _point(candidate: Candidate, judge: RecipeJudge) -> dict[str, Any]:
     utilities, demands = judge.spreads(candidate.result)
     return {
         "steps": candidate.recipe.to_list(),
