@@ -14,11 +14,12 @@ author = "The sfumato developers"
 copyright = "The sfumato developers"
 version = release = __version__
 
-extensions = ["myst_parser", "sfumato_reference", "mathml"]
+extensions = ["myst_parser", "sfumato_reference", "mathml", "moved"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "_templates"]
+templates_path = ["_templates"]
 nitpicky = True
 
 html_theme = "furo"

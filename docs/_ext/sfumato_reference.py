@@ -14,6 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.util.docutils import SphinxRole
 
 import sfumato
 from sfumato import errors, front
@@ -442,6 +445,27 @@ def write(folder: Path) -> None:
             place.write_text(text, encoding="utf-8")
 
 
+class ComponentRole(SphinxRole):
+    """Link to a method or measure: {measure}`dbrl(scale=rank)`. A name that is none is a warning."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        name = self.text.partition("(")[0]
+        try:
+            cls = getattr(registry, self.name)(name)
+        except errors.SfumatoError as error:
+            message = self.inliner.reporter.warning(str(error), line=self.lineno)
+            return [nodes.literal(text=self.text)], [message]
+        target = f"/{FOLDER}/{self.name}s/{cls.name}"
+        link = addnodes.pending_xref(refdomain="std", reftype="doc", reftarget=target, refexplicit=True)
+        link += nodes.literal(text=self.text)
+        self.set_source_info(link)
+        link["refdoc"] = self.env.docname
+        return [link], []
+
+
 def setup(app):
+    """Tell Sphinx."""
+    app.add_role("method", ComponentRole())
+    app.add_role("measure", ComponentRole())
     app.connect("builder-inited", lambda app: write(Path(app.srcdir) / FOLDER))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

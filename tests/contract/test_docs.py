@@ -50,13 +50,18 @@ METHOD_HEADS = ("When to use.", "Guarantees.", "Risk to know.", "Ties, missing, 
 MEASURE_HEADS = ("How to read it.", "Doubt.", "Missing.", "Cost.")
 
 
-@pytest.fixture(scope="module")
-def reference():
-    """The extension that writes the reference pages."""
-    spec = importlib.util.spec_from_file_location("sfumato_reference", DOCS / "_ext" / "sfumato_reference.py")
+def extension(name):
+    """An extension of the documentation, as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_ext" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """The extension that writes the reference pages."""
+    return extension("sfumato_reference")
 
 
 @pytest.fixture(scope="module")
@@ -331,32 +336,67 @@ def test_no_machine_is_named():
         assert not absolute.search(path.read_text(encoding="utf-8")), path
 
 
-def test_one_word_per_idea():
-    """The words we do not use, in what users read; a key is called by its other name once, where it is defined.
+#: Words of our own for which the field has a term.
+DIALECT = re.compile(
+    r"\b(taking apart|take values apart|drawing anew|who is alike|what is learnt|told of|whose is whose|withh(old|eld)\w*)\b"
+    r"|\b(protect|draw|publish)\w* anew\b",
+    re.IGNORECASE,
+)
 
-    The page of words has each of them in its first column, as what people search for, and nowhere else.
-    """
-    banned = re.compile(
-        r"\b(attackers?|adversar(y|ies)|anonymi[sz]ed|sanitised|sanitized|quasi-identifiers?|withh(old|eld)\w*|starred"
-        r"|hold back|held back|last touches|squares-lost)\b",
-        re.IGNORECASE,
+
+def guides():
+    """The pages that a person wrote, with what is a program or its output taken out."""
+    for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+        if not {"generated", "_build"} & set(path.parts):
+            text = path.read_text(encoding="utf-8")
+            yield path, re.sub(r"^```\w+\n.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_pages_use_the_words_of_the_field():
+    """Pages use terms of the field; only the glossary has other words, in what people search for."""
+    found = {(path.stem, match[0].lower()) for path, text in guides() for match in DIALECT.finditer(text)}
+    assert {each for each in found if each[0] != "glossary"} == set()
+    rows = [
+        text.split("|") for path, text in guides() if path.stem == "glossary" for text in text.splitlines()
+    ]
+    assert not any(DIALECT.search("|".join([*row[:1], *row[2:]])) for row in rows)
+
+
+def test_every_word_of_the_code_is_in_the_glossary():
+    """What the table for contributors calls by other names, people find by these names."""
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## One word per idea")[2]
+    words = re.findall(
+        r"^\| (key|sensitive|identifier|class|intruder|synthetic|series) \|.*\| (.*) \|$", table, re.MULTILINE
     )
+    glossary = (DOCS / "concepts" / "glossary.md").read_text(encoding="utf-8").lower()
+    assert len(words) == 7
+    for word, others in words:
+        assert any(other.lower() in glossary for other in others.split(", ")), word
+
+
+NAMED = re.compile(r"\{(method|measure)\}`([\w-]+)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), sorted({each for _, text in guides() for each in NAMED.findall(text)}), ids="-".join
+)
+def test_named_component_exists(kind, name):
+    """Pages name methods and measures by reference."""
+    assert getattr(registry, kind)(name)
+
+
+def test_pages_refer_to_components():
+    """A name with a hyphen can be nothing else: bare code would not be looked up."""
+    names = {name for name in (*registry.methods(), *registry.measures()) if "-" in name}
+    bare = re.compile(r"(?<!\})`([\w-]+)(?:\([^`]*\))?`(?!\])")
     found = {
-        (path.name, match[0].lower())
-        for path in texts()
-        if path.suffix in {".py", ".md", ".j2"}
-        and path.relative_to(ROOT).parts[0] in {"src", "docs", "README.md"}
-        for match in banned.finditer(path.read_text(encoding="utf-8"))
+        (path.stem, name)
+        for path, text in guides()
+        if path.name != "README.md"
+        for name in bare.findall(text)
+        if name in names
     }
-    renamed = {("recode_like.py", "withhold"), ("losses.py", "squares-lost")}  # still understood, with a note
-    searched = {(name, word) for name, word in found if name == "words.md"}
-    assert found - searched <= {("risk-and-utility.md", "quasi-identifiers")} | renamed
-    rows = [line.split("|") for line in words_page().splitlines()]
-    assert not any(banned.search("|".join([*row[:1], *row[2:]])) for row in rows)
-
-
-def words_page():
-    return (DOCS / "concepts" / "words.md").read_text(encoding="utf-8")
+    assert not found
 
 
 SEARCHES = (
@@ -380,11 +420,19 @@ def test_version_is_told_alike():
 
 
 def test_links_between_files_lead_somewhere():
-    """Sphinx looks after the pages in docs; these stand outside."""
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+    """Sphinx looks after the pages in docs; these are outside. The changelog may name a page that has moved."""
+    moved = {f"docs/{old}.md" for old in extension("moved").MOVED}
+    for name, known in ("README.md", set()), ("CONTRIBUTING.md", set()), ("CHANGELOG.md", moved):
         text = (ROOT / name).read_text(encoding="utf-8")
         for target in re.findall(r"(?<!\!)\[[^\]]+\]\(([^)#]+)\)", text):
-            assert "://" in target or (ROOT / target).exists(), f"{name} links to {target}"
+            assert "://" in target or target in known or (ROOT / target).exists(), f"{name} links to {target}"
+
+
+def test_moved_pages_lead_somewhere():
+    """An old address leads to a page that exists, and is none itself."""
+    for old, new in extension("moved").MOVED.items():
+        assert (DOCS / f"{new}.md").exists()
+        assert not (DOCS / f"{old}.md").exists()
 
 
 def test_licence_is_whole():
