@@ -8,6 +8,7 @@ is not under version control.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import click
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.util.docutils import SphinxRole
 
 import sfumato
@@ -53,6 +53,7 @@ def pages() -> dict[str, str]:
         "other-names.rst": other_names_page((*methods.values(), *measures.values())),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
+        "rooms.rst": rooms_page(Path(sfumato.__file__).parent),
     }
 
 
@@ -311,6 +312,23 @@ def python_page() -> str:
     return "\n".join([*lines, *section("Classes"), *table(["name", "lives in", "what it is"], rows)])
 
 
+def rooms_page(package: Path) -> str:
+    """List the files of each room, each with the first line of its docstring; none of them is imported."""
+    lines = [
+        *title("Rooms and files"),
+        "Each file of ``src/sfumato`` with the first line it says of itself.",
+        "",
+    ]
+    for room in sorted(path.parent for path in package.glob("*/__init__.py")):
+        rows = [
+            [literal(path.relative_to(room).as_posix()), escape((text or "").partition("\n")[0])]
+            for path in sorted(room.rglob("*.py"))
+            for text in [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+        ]
+        lines += [*section(room.name), *table(["file", "what it is"], rows)]
+    return "\n".join(lines)
+
+
 def signature(name: str, function) -> str:
     """Write a signature as its author would: one parameter per line when it is long."""
     found = inspect.signature(function)
@@ -455,11 +473,8 @@ class ComponentRole(SphinxRole):
         except errors.SfumatoError as error:
             message = self.inliner.reporter.warning(str(error), line=self.lineno)
             return [nodes.literal(text=self.text)], [message]
-        target = f"/{FOLDER}/{self.name}s/{cls.name}"
-        link = addnodes.pending_xref(refdomain="std", reftype="doc", reftarget=target, refexplicit=True)
-        link += nodes.literal(text=self.text)
-        self.set_source_info(link)
-        link["refdoc"] = self.env.docname
+        target = self.env.app.builder.get_relative_uri(self.env.docname, f"{FOLDER}/{self.name}s/{cls.name}")
+        link = nodes.reference("", "", nodes.literal(text=self.text), refuri=target, internal=True)
         return [link], []
 
 

@@ -428,6 +428,19 @@ def test_links_between_files_lead_somewhere():
             assert "://" in target or target in known or (ROOT / target).exists(), f"{name} links to {target}"
 
 
+def test_architecture_is_of_this_package():
+    """Every room has its line, and every file that the page names exists."""
+    page, package = (
+        (DOCS / "developing" / "architecture.md").read_text(encoding="utf-8"),
+        ROOT / "src" / "sfumato",
+    )
+    rows = re.findall(r"^\| \d+ \| ([^|]+) \|", page, re.MULTILINE)
+    rooms = {path.stem for path in package.iterdir() if not path.name.startswith(("_", "."))} - {"py"}
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == rooms
+    for name in re.findall(rf"`((?:{'|'.join(rooms)})/[\w/]+(?:\.py)?)`", page):
+        assert (package / name).exists() or (package / f"{name}.py").exists(), name
+
+
 def test_moved_pages_lead_somewhere():
     """An old address leads to a page that exists, and is none itself."""
     for old, new in extension("moved").MOVED.items():
