@@ -8,6 +8,7 @@ is not under version control.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +51,7 @@ def pages() -> dict[str, str]:
         "other-names.rst": other_names_page((*methods.values(), *measures.values())),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
+        "files.rst": files_page(),
     }
 
 
@@ -306,6 +308,22 @@ def python_page() -> str:
         for item in nouns
     ]
     return "\n".join([*lines, *section("Classes"), *table(["name", "lives in", "what it is"], rows)])
+
+
+def files_page() -> str:
+    """List the files of each room with the first line of their docstrings, read without importing them."""
+    root = Path(sfumato.__file__).parent
+    lines = [*title("Rooms and their files"), "What each file is for, in its own words.", ""]
+    for room in sorted(path.parent for path in root.glob("*/__init__.py")):
+        files = [path for path in sorted(room.rglob("*.py")) if path != room / "__init__.py"]
+        rows = [[literal(path.relative_to(room)), escape(_sentence_of(path))] for path in files]
+        lines += [*section(room.name), escape(_sentence_of(room / "__init__.py")), ""]
+        lines += table(["file", "what it is for"], rows)
+    return "\n".join(lines)
+
+
+def _sentence_of(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def signature(name: str, function) -> str:
