@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
         "other-names.rst": other_names_page((*methods.values(), *measures.values())),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
-        "rooms.rst": rooms_page(Path(sfumato.__file__).parent),
+        "files.rst": files_page(),
     }
 
 
@@ -312,21 +312,20 @@ def python_page() -> str:
     return "\n".join([*lines, *section("Classes"), *table(["name", "lives in", "what it is"], rows)])
 
 
-def rooms_page(package: Path) -> str:
-    """List the files of each room, each with the first line of its docstring; none of them is imported."""
-    lines = [
-        *title("Rooms and files"),
-        "Each file of ``src/sfumato`` with the first line it says of itself.",
-        "",
-    ]
-    for room in sorted(path.parent for path in package.glob("*/__init__.py")):
-        rows = [
-            [literal(path.relative_to(room).as_posix()), escape((text or "").partition("\n")[0])]
-            for path in sorted(room.rglob("*.py"))
-            for text in [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
-        ]
-        lines += [*section(room.name), *table(["file", "what it is"], rows)]
+def files_page() -> str:
+    """List the files of each room with the first line of their docstrings, read without importing them."""
+    root = Path(sfumato.__file__).parent
+    lines = [*title("Rooms and their files"), "What each file is for, in its own words.", ""]
+    for room in sorted(path.parent for path in root.glob("*/__init__.py")):
+        files = [path for path in sorted(room.rglob("*.py")) if path != room / "__init__.py"]
+        rows = [[literal(path.relative_to(room)), escape(_sentence_of(path))] for path in files]
+        lines += [*section(room.name), escape(_sentence_of(room / "__init__.py")), ""]
+        lines += table(["file", "what it is for"], rows)
     return "\n".join(lines)
+
+
+def _sentence_of(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def signature(name: str, function) -> str:
