@@ -309,7 +309,28 @@ def python_page() -> str:
         [literal(f"sfumato.{item.__name__}"), literal(item.__module__), escape(first_line(item))]
         for item in nouns
     ]
-    return "\n".join([*lines, *section("Classes"), *table(["name", "lives in", "what it is"], rows)])
+    lines += [*section("Classes"), *table(["name", "lives in", "what it is"], rows)]
+    lines += [*section("One line for each method and measure"), *_FUNCTIONS]
+    for name in ("methods.mdav", "risk.k_anonymity", "risk.singling_out"):
+        room, _, function = name.partition(".")
+        lines += code(signature(function, getattr(getattr(sfumato, room), function)))
+    lines += [*section("sfumato.arrays"), docstring(sfumato.arrays)]
+    for name in sfumato.arrays.__all__:
+        item = getattr(sfumato.arrays, name)
+        lines += [*section(f"sfumato.arrays.{name}"), *code(signature(name, item)), docstring(item), ""]
+    return "\n".join(lines)
+
+
+#: What is said of the functions of the rooms.
+_FUNCTIONS = (
+    "Each method and measure is a function of ``sfumato.methods``, ``sfumato.risk`` or ``sfumato.utility``,",
+    "named as in the lists, with underscores. A method takes the data and the columns to protect, and gives",
+    "a ``Release``, as ``sfumato.protect`` does. A measure gives a ``Score``, as ``sfumato.assess`` does: a",
+    "measure of one table takes the data and the keys, a measure of a release takes the original and the",
+    "release, and an attack takes a control group as well. Parameters are given by keyword;",
+    "``help(sfumato.methods.mdav)`` lists them.",
+    "",
+)
 
 
 def files_page() -> str:
@@ -335,7 +356,7 @@ def signature(name: str, function) -> str:
     keywords = [p.kind is p.KEYWORD_ONLY for p in found.parameters.values()]
     if any(keywords):
         given.insert(keywords.index(True), "*")
-    back = f" -> {found.return_annotation}"
+    back = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}"
     short = f"def {name}({', '.join(given)}){back}"
     if len(short) <= WIDTH:
         return short

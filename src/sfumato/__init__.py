@@ -42,6 +42,9 @@ _HOMES = {
     "tune": "sfumato.front",
 }
 
+#: Rooms that are used by their name: ``sfumato.risk.k_anonymity(frame, ["age", "sex"])``.
+_ROOMS = ("arrays", "methods", "risk", "utility")
+
 __all__ = [
     "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
     "assess", "combine", "compare", "expected_count", "inspect", "protect", "read", "release", "tune",
@@ -50,6 +53,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that ``import sfumato`` stays light."""
+    if name in _ROOMS:
+        return importlib.import_module(f"sfumato.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module `sfumato` has no attribute `{name}`")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -21,7 +21,7 @@ from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
 from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
@@ -184,7 +184,7 @@ def assess(
     return Scores(scores)
 
 
-class Scores(dict[str, Score]):
+class Scores(dict[str, Score], Tabular):
     """The scores of measures by their full names; asked by another spelling (``k``) they answer as well.
 
     Where several intruders were looked at, the name of each stands before the measure; asked for the measure

@@ -25,8 +25,8 @@ FLOORS = [
     {"study"},
     {"tuning", "explain", "releasing"},
     {"report", "reproduce"},
-    {"front", "testing"},
-    {"cli", "web"},
+    {"front", "testing", "arrays"},
+    {"cli", "web", "functions"},
     {"__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -1,11 +1,13 @@
 """What the source says of names is what importing finds, and one can be had without the others."""
 
 import importlib
+import inspect
 import subprocess
 import sys
 
 import pytest
 
+import sfumato
 import sfumato.methods
 from sfumato.core import registry
 from sfumato.errors import RenamedWarning, UnknownNameError
@@ -37,11 +39,36 @@ def test_the_index_read_from_source_is_what_importing_finds(room):
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_class_can_be_had_from_its_room(room):
     module = importlib.import_module(f"sfumato.{room}")
-    assert set(dir(module)) == set(module.__all__) == set(registry.index(room))
+    functions = {entry.name.replace("-", "_") for entry in registry.index(room).values()}
+    assert set(module.__all__) == set(registry.index(room))
+    assert set(dir(module)) == set(module.__all__) | functions
     for name, entry in registry.index(room).items():
         assert getattr(module, name) is entry.load()
     with pytest.raises(AttributeError, match="Nobody"):
         module.Nobody  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_name_is_a_function_of_its_room(room):
+    """Also where a module has that name: ``sfumato.risk.singling_out`` is a module that can be called."""
+    module = getattr(sfumato, room)
+    for entry in registry.index(room).values():
+        function, cls = getattr(module, entry.name.replace("-", "_")), entry.load()
+        parameters = inspect.signature(function).parameters
+        assert next(iter(parameters)) in {"data", "original"}
+        assert {each.name: each.default for each in cls.parameters()}.items() <= {
+            name: each.default for name, each in parameters.items()
+        }.items()
+
+
+def test_a_module_with_the_name_of_its_measure_is_still_a_module():
+    from sfumato.risk import singling_out
+
+    assert importlib.import_module("sfumato.risk.singling_out") is singling_out is sfumato.risk.singling_out
+    assert inspect.ismodule(singling_out)
+    assert singling_out.SinglingOut is registry.measure("singling-out")
+    with pytest.raises(TypeError, match="not callable"):
+        importlib.import_module("sfumato.risk.anonymity")()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.table import Table
 from sfumato.errors import quoted
@@ -73,7 +73,7 @@ class Proof(Protocol):
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Tabular):
     """A number with its doubt and with what guessing would score.
 
     ``interval_is_proved`` if the truth is proved to lie in the interval, and not only likely to;

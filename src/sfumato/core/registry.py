@@ -6,12 +6,13 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from sfumato.core.component import Component
 from sfumato.core.measure import Measure, Place
@@ -104,16 +105,59 @@ def index(room: str) -> Mapping[str, Entry]:
 
 
 def offer(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a room: its classes are there, each loaded on first use."""
+    """``__getattr__`` and ``__dir__`` of a room: its classes and functions, each loaded on first use.
+
+    A function has the name of its method or measure, with underscores.
+    """
+    package = sys.modules[f"sfumato.{room}"]
+    package.__class__ = _RoomModule
+
+    def functions() -> dict[str, Entry]:
+        return {each.name.replace("-", "_"): each for each in index(room).values()}
 
     def load(name: str) -> Any:
         if name == "__all__":
             return list(index(room))
-        if name.startswith("_") or name not in index(room):
+        if not name.startswith("_") and name in index(room):
+            return index(room)[name].load()
+        if name.startswith("_") or name not in functions():
             raise AttributeError(f"module `sfumato.{room}` has no attribute `{name}`", name=name)
-        return index(room)[name].load()
+        cls = functions()[name].load()
+        return vars(package).get(name) or _function_of(cls)  # a module of that name is there now
 
-    return load, lambda: sorted(index(room))
+    return load, lambda: sorted({*index(room), *functions()})
+
+
+def _function_of(cls: type[Component]) -> Callable[..., Any]:
+    """A method or measure as a function; the room above is asked by its name, when it is needed."""
+    made: Callable[..., Any] = importlib.import_module("sfumato.functions").function_of(cls)
+    return made
+
+
+class _RoomModule(ModuleType):
+    """A room, whose modules can be called if one has the name of a method or measure that it holds."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _namesake(value) is not None:
+            value.__class__ = _CallableModule
+        super().__setattr__(name, value)
+
+
+class _CallableModule(ModuleType):
+    """A module that has the name of its method or measure: to call it is to call that function."""
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return _function_of(cast("type[Component]", _namesake(self)))(*args, **keywords)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(_function_of(cast("type[Component]", _namesake(self))))
+
+
+def _namesake(module: ModuleType) -> type[Component] | None:
+    """The method or measure in a module that has its name; None if there is none."""
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    return next((each for each in _defined_in(module, Component) if each.name == name), None)
 
 
 #: A class, another beginning of a line (which ends the class before), the first line of what a class says

@@ -19,7 +19,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
 from sfumato.data.generalised.text_forms import joined_nodes
 from sfumato.data.hidden_content import strip_hidden
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.schema import Role
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
@@ -114,7 +114,7 @@ class ExactWeights:
 
 
 @dataclass(frozen=True, repr=False)
-class Release:
+class Release(Tabular):
     """A protected table, or several named ones, with where its records come from and how it was made.
 
     ``origin`` says which original record each record of the first table comes from. ``layout`` is how several
@@ -291,7 +291,14 @@ class Release:
         The way out is ``sfumato.release(...)`` and ``release.write(folder)``: nobody has judged these data,
         their records stand in their order, and no trail tells how they were made.
         """
-        shown = {name: self.to_native(self._visible_frame(table)) for name, table in self.tables.items()}
+        shown = self.to_polars()
+        if isinstance(shown, dict):
+            return {name: self.to_native(frame) for name, frame in shown.items()}
+        return self.to_native(shown)
+
+    def to_polars(self) -> Any:
+        """The protected table without identifiers, as ``data`` but in polars whatever came in."""
+        shown = {name: self._visible_frame(table) for name, table in self.tables.items()}
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
     def to_native(self, frame: pl.DataFrame) -> Any:
@@ -304,7 +311,7 @@ class Release:
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = quoted(left)
-            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=3)
+            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=4)
             frame = frame.drop(left)
         return frame
 

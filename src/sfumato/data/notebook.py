@@ -1,7 +1,8 @@
-"""How results show themselves in a notebook: sentences and a small table, written once."""
+"""How results show themselves in a notebook, and go out as frames: written once."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -10,6 +11,31 @@ import polars as pl
 
 #: Rows that a notebook is shown; the frame has them all.
 _ROWS = 30
+
+
+class Tabular:
+    """What is a table or can be set as one: had as a polars or a pandas frame."""
+
+    def to_frame(self) -> pl.DataFrame:
+        """As a polars frame."""
+        raise NotImplementedError  # abstract
+
+    def to_polars(self) -> Any:
+        """As a polars frame; of several tables, a dictionary by their names."""
+        return self.to_frame()
+
+    def to_pandas(self) -> Any:
+        """As a pandas frame, ranges as text; of several tables, a dictionary by their names."""
+        made = self.to_polars()
+        if isinstance(made, dict):
+            return {name: _to_pandas(frame) for name, frame in made.items()}
+        return _to_pandas(made)
+
+
+def _to_pandas(frame: pl.DataFrame) -> Any:
+    """A frame as one of pandas; the room above is asked by its name, when it is needed."""
+    frames = importlib.import_module("sfumato.io.frames")
+    return frames.to_native(frame, frames.Native("pandas"))
 
 
 def as_html(sentences: Sequence[str], frame: pl.DataFrame | None = None) -> str:

@@ -14,7 +14,7 @@ import polars as pl
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import DataError, PlanError, UnknownNameError
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -52,7 +52,7 @@ class Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Tabular):
     """Records and their schema; never changed in place.
 
     ``targets`` are the columns the present step is about (all columns when empty). ``nodes`` says, for
@@ -119,6 +119,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         return as_html([repr(self)], self.schema.to_frame())
+
+    def to_frame(self) -> pl.DataFrame:
+        """The records, with all their columns."""
+        return self.frame
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -170,6 +170,14 @@ class Released:
         """What became of each column, a row each."""
         return pl.DataFrame([loss.to_dict() for loss in self.part.lost])
 
+    def to_polars(self) -> Any:
+        """The protected table in polars, without identifiers."""
+        return self.release.to_polars()
+
+    def to_pandas(self) -> Any:
+        """The protected table in pandas, without identifiers."""
+        return self.release.to_pandas()
+
     def tell(self, *, generated: str = "") -> ReportContent:
         """Measure what its report shows; of ``generated``, a date, it tells."""
         about = {name: text_or_unknown(getattr(self.plan.about, name)) for name in SAID_FIRST}

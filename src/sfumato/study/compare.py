@@ -15,7 +15,7 @@ from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
@@ -118,7 +118,7 @@ class MethodAtLevel:
 
 
 @dataclass(frozen=True, repr=False)
-class Study:
+class Study(Tabular):
     """Methods compared at one level, or under the same requirements (``target`` is then one of them)."""
 
     original: Table
@@ -216,7 +216,7 @@ class Study:
                     "ranked": each.ranked.mean if each.ranked else None,
                     "ranked_low": min(each.ranked_range) if each.ranked_range else None,
                     "ranked_high": max(each.ranked_range) if each.ranked_range else None,
-                    "remark": "; ".join(filter(None, (each.remark, each.step.caution))),
+                    "remark": "; ".join(filter(None, (self._why_or_remark(each), each.step.caution))),
                 }
                 for each in self.outcomes
             ],
@@ -228,7 +228,13 @@ class Study:
         return f"Study({self._head}; {self.headline}{best})"
 
     def _repr_html_(self) -> str:
-        return as_html([self._head, *self.notes], self.to_frame())
+        return as_html([f"{self._head}; {self.headline}", *self.notes], self.to_frame())
+
+    def _why_or_remark(self, outcome: MethodAtLevel) -> str:
+        """Why a method is not ranked, or what must be known of one that is."""
+        if outcome.rank is None and not outcome.why_not_ranked:
+            return outcome.level.sentence(self.target)
+        return outcome.why_not_ranked or outcome.remark
 
     @property
     def _head(self) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from sfumato.core.method import Method
 from sfumato.core.params import Requirements
 from sfumato.core.requirement import Requirement
-from sfumato.data.notebook import as_html, as_page
+from sfumato.data.notebook import Tabular, as_html, as_page
 from sfumato.errors import UnreachableError
 from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
@@ -36,7 +36,7 @@ _COLUMNS = 6
 
 
 @dataclass(frozen=True)
-class TuningResult:
+class TuningResult(Tabular):
     """The recommended recipe, the plan that makes it, and everything that was tried on the way."""
 
     plan: Plan
