@@ -31,9 +31,9 @@ FOLDER = "reference/generated"
 SHAPES = ("column", "block", "table")
 NATURES = {
     "non-perturbative": "shown with less detail, or suppressed",
-    "perturbative": "shown wrong",
-    "de-associative": "shown, but not whose it is",
-    "synthetic": "not shown: values are drawn from a model",
+    "perturbative": "replaced by a different value",
+    "de-associative": "shown, but separated from its record",
+    "synthetic": "not shown: values are generated from a model",
 }
 #: Columns a line of help may take, so that a page does not depend on who builds it.
 WIDTH = 100
@@ -69,8 +69,8 @@ def method_page(cls: type[Method]) -> str:
         ("kinds of column", words(cls.kinds)),
         ("shape", shape_of(cls)),
         ("drive", drive_of(cls)),
-        ("uses chance", "yes" if cls.randomness.stochastic else "no"),
-        ("keeps", ", ".join(cls.gives.kept) or "—"),
+        ("uses random numbers", "yes" if cls.randomness.stochastic else "no"),
+        ("preserves", ", ".join(cls.gives.kept) or "—"),
         ("cost", cls.cost),
     ]
     return described_page(cls, facts, usage=block(method_command(cls)))
@@ -162,12 +162,12 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
     return "\n".join(
         [
             *title("Methods"),
-            "What turns an original into a protected table. ``sfumato methods`` prints the same list.",
+            "A method turns an original into a protected table. ``sfumato methods`` prints the same list.",
             "",
             *table(["method", "family", "kinds of column", "drive", "cost", "what it does"], rows),
             *section("Methods by nature"),
-            "What becomes of a true value. This is the taxonomy of Carvalho et al., Survey on",
-            "Privacy-Preserving Techniques for Data Publishing (2023, Figure 3), with what is here of it.",
+            "What happens to a true value. This is the taxonomy of Carvalho et al., Survey on",
+            "Privacy-Preserving Techniques for Data Publishing (2023, Figure 3), with the methods here.",
             "",
             *table(["nature", "a true value is", "methods"], natures),
             *section("Methods and shapes"),
@@ -191,9 +191,9 @@ def measures_page(measures: Iterable[type[Measure]]) -> str:
     return "\n".join(
         [
             *title("Measures"),
-            "What gives a release a score. ``sfumato measures`` prints the same list.",
+            "A measure gives a release a score. ``sfumato measures`` prints the same list.",
             "",
-            *table(["measure", "aspect", "direction", "bounds", "kinds of column", "what it says"], rows),
+            *table(["measure", "aspect", "direction", "bounds", "kinds of column", "what it measures"], rows),
             *hidden_toctree(f"measures/{cls.name}" for cls in measures),
         ]
     )
@@ -214,8 +214,8 @@ def other_names_page(classes: Iterable[type[Component]]) -> str:
     return "\n".join(
         [
             *title("Other names"),
-            "What papers, sdcMicro, ARX, μ-ARGUS and Amnesia call things, and what that is here.",
-            "``sfumato methods WORD`` and ``sfumato measures WORD`` find the same, in any notation.",
+            "Names in papers, sdcMicro, ARX, μ-ARGUS and Amnesia, and the names here.",
+            "``sfumato methods WORD`` and ``sfumato measures WORD`` find the same, in any spelling.",
             "",
             *table(["there", "here"], rows),
         ]
@@ -231,7 +231,7 @@ def _by_word(row: tuple[str, list[str]]) -> str:
 
 def command_line_page() -> str:
     """Show the help of every verb, and of one method under ``protect``."""
-    lines = [*title("Command line"), "Data go to stdout; words, progress and errors go to stderr.", ""]
+    lines = [*title("Command line"), "Data go to stdout; messages, progress and errors go to stderr.", ""]
     for name, text in verbs():
         lines += [*section(name), *block(text)]
     return "\n".join(lines)
@@ -267,7 +267,7 @@ def errors_page() -> str:
     return "\n".join(
         [
             *title("Errors and exit codes"),
-            "Everything raised on purpose stands in ``sfumato.errors`` and descends from ``SfumatoError``.",
+            "All errors raised on purpose are in ``sfumato.errors`` and derive from ``SfumatoError``.",
             "",
             "::",
             tree[2],
