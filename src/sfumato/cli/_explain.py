@@ -157,7 +157,7 @@ def show_riskiest(found: RiskiestRecords) -> None:
     side = "lower" if found.better == "low" else "higher"
     emit_line(f"By {found.title} ({side} is safer); records are counted from 0 in file order\n")
     rows = [
-        [str(row), f"{value:.6g}"]
+        [str(row), f"{value:.4g}"]
         for row, value in zip(found.rows.tolist(), found.values.tolist(), strict=True)
     ]
     emit_table(["record", found.measure], rows, right=[0, 1])

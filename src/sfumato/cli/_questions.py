@@ -27,12 +27,15 @@ MIN_PROPOSAL_CONFIDENCE = 0.7
 _SAFE = Role.IDENTIFIER
 #: The roles as they are numbered, in a question and in its help.
 ROLES = {
-    Role.KEY: ("known to others (key)", "quasi-identifier: others may know it, as age, sex, town, job"),
-    Role.SENSITIVE: ("confidential (sensitive)", "people keep it to themselves, as income or illness"),
-    Role.IDENTIFIER: ("direct identifier (removed)", "names a person, as name, address, account number"),
+    Role.KEY: ("known to others (key)", "quasi-identifier: others may know it, such as age, sex, town"),
+    Role.SENSITIVE: ("confidential (sensitive)", "people keep it to themselves, such as income or illness"),
+    Role.IDENTIFIER: (
+        "direct identifier (removed)",
+        "names a person, such as a name, address or account number",
+    ),
     Role.PERSON: ("person number", "the same in all records of a person; never released as it is"),
     Role.HOUSEHOLD: ("household number", "the same in all records of a household"),
-    Role.GROUP: ("group number", "links people in another way, as the number of a school or firm"),
+    Role.GROUP: ("group number", "links people in another way, such as the number of a school"),
     Role.WEIGHT: ("weight", "sampling weight: how many people of the population a record represents"),
     Role.OTHER: ("none of these (other)", "not known to others and not harmful: released as it is"),
 }
@@ -49,7 +52,7 @@ _HELP = "?"
 #: What the owner is asked to say of the release, by what `sfumato.recipes.parts.About` calls it.
 _ABOUT = {
     "title": "title",
-    "purpose": "purpose: why it is released",
+    "purpose": "purpose (why it is released)",
     "contact": "contact for questions",
     "recipients": "recipients, separated by `;`",
 }
@@ -153,14 +156,14 @@ def _question(summary: Summary) -> str:
     related = f"; related to {quoted(summary.related)}" if summary.related else ""
     facts = f"{count_noun(summary.distinct, 'distinct value')}; {summary.guess.role_reason}{related}"
     choices = [f"{number} {ROLES[role][0]}" for number, role in _NUMBERS.items()]
-    lines = ["  ".join(choices[:3]), "  ".join(choices[3:7]), choices[7]]
+    lines = ["  ".join(some) for some in (choices[:2], choices[2:5], choices[5:])]
     return "\n  ".join([f"Which role has `{summary.column.name}`? ({facts})", *lines])
 
 
 def _answer(proposed: Role) -> Role | None:
     """The role that a person gives by number or name; None for Enter."""
     removed = ", removed" if proposed is Role.IDENTIFIER else ""
-    while answer := _prompt_text(f"role; Enter: {proposed.value}{removed}; {_HELP} = help"):
+    while answer := _prompt_text(f"role [Enter = {proposed.value}{removed}; {_HELP} = help]"):
         if role := role_of(answer):
             return role
         if answer != _HELP:
