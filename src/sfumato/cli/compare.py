@@ -77,11 +77,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
     "--repeats", type=click.IntRange(1), help="Independent runs per method.  [default: the profile's, or 5]"
 )
 @click.option(
-    "--points",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Points per method on the risk-utility map.",
+    "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the R-U map."
 )
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
 @click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
