@@ -15,7 +15,8 @@
     ├─ RequirementError          1   a release does not meet a requirement
     └─ Cancelled               130   the user stopped the run
 
-A message is one sentence: what must be what, got what. A hint follows after a blank line.
+A message says what is wrong; a hint, after a blank line, what to do. Hints name Python arguments
+(``overwrite=True``), which the command line shows as its options (``--overwrite``).
 No message ever holds a cell value: parameters, column names, kinds and counts only.
 """
 
@@ -61,7 +62,7 @@ class SfumatoError(Exception):
 
     @property
     def lines(self) -> Sequence[str]:
-        """What a list of faults says of it."""
+        """The lines that stand for it in a list of faults."""
         return (self.line,)
 
 
@@ -105,7 +106,8 @@ class UnknownNameError(SfumatoError, LookupError):
         if near:
             hint = f"did you mean {quoted(near, ' or ')}?"
         else:
-            hint = f"there are {quoted(names[:20])}" if names else "there are none"
+            more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004
+            hint = f"there are {quoted(names[:20])}{more}" if names else "there are none"
         return cls(f"there is no {what} `{name}`", hint=hint)
 
 
@@ -133,7 +135,7 @@ class DataError(SfumatoError, ValueError):
 
 
 class UnjudgedError(RefusedError, DataError):
-    """A measure has no number for what a method made: nothing is said of the method itself."""
+    """A measure has no number for the release of a method, which says nothing about the method itself."""
 
     exit_code = 2
 
@@ -169,15 +171,15 @@ class IdentifierWarning(UserWarning):
 
 
 class NoteWarning(UserWarning):
-    """Something went another way than was asked for, and should be known; the command line shows a note."""
+    """Something was done differently from what was asked; the command line shows it as a note."""
 
 
 class RenamedWarning(NoteWarning, FutureWarning):
-    """A word was used that has a new name since; it still works."""
+    """A former name was used; it still works."""
 
 
 def trouble_with(error: OSError | UnicodeDecodeError) -> str:
-    """What the system or a library found in place of a usable file, in plain words."""
+    """Why a file cannot be used, in plain words."""
     if isinstance(error, IsADirectoryError):
         return "a folder"
     if isinstance(error, UnicodeDecodeError):
@@ -186,5 +188,5 @@ def trouble_with(error: OSError | UnicodeDecodeError) -> str:
 
 
 def note_renamed(what: str, old: str, new: str) -> None:
-    """Say that a word has a new name; the command line shows it as a note."""
+    """Warn that a name has changed; the command line shows it as a note."""
     warnings.warn(RenamedWarning(f"{what} `{old}` is called `{new}` now"), stacklevel=3)

@@ -77,7 +77,7 @@ def _several(value: Any) -> tuple[Any, ...]:
 
 
 def make_run(seed: int | None, run: Run | None = None, resources: Mapping[str, Any] | None = None) -> Run:
-    """Make the run of a call: chance from the operating system unless a seed is given."""
+    """Make the run of a call: random numbers from the operating system unless a seed is given."""
     if run is None:
         run = Run() if seed is None else Run(seed=seed)
     return replace(run, resources={**run.resources, **resources}) if resources else run
@@ -97,9 +97,9 @@ def protect(
     """Protect a table by a method, a step or a whole recipe.
 
     ``what`` may be text, as in ``"mdav(k=3)"``. ``release.data`` is the protected table in the type that came
-    in, without identifiers. ``resources`` are what columns and
-    parameters name: hierarchies, a table of the population. ``seed`` is for experiments: who knows it can
-    undo the noise. A warning says how many records missing values tell from the k of their group.
+    in, without direct identifiers. ``resources`` are the hierarchies and tables that columns and parameters
+    refer to by name. ``seed`` is for experiments only: whoever knows it can undo the noise. A warning says
+    how many records differ from the k of their group by their missing values.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def assess(
     run: Run | None = None,
     **reading: Any,
 ) -> Scores:
-    """Score a release by several measures: those named, the usual ones, or ``"all"`` there are.
+    """Score a release by several measures: those named, the standard ones, or ``"all"``.
 
-    ``release`` is what ``protect`` gave, or a protected table from elsewhere; then ``aligned=True`` says
-    that its records stand in the order of the original. The scores answer to a measure's name however it is
-    written: ``scores["k"]`` is ``scores["k-anonymity"]``. Those named are ``exact``. Of large tables the
-    usual ones are not unless that is said: some are estimated from a sample of the persons, and say so.
-    A released file brings its plan along: its roles, and unless a ``scenario`` is given, its intruders.
-    ``reading`` says how the file of the original is read, where that is not to be found out (``delimiter``,
+    ``release`` is the result of ``protect``, or a protected table from elsewhere; then ``aligned=True`` says
+    that its records are in the order of the original. A score is found by any spelling of its measure:
+    ``scores["k"]`` is ``scores["k-anonymity"]``. Measures that are named are ``exact``. For large tables some
+    standard ones are estimated from a sample of the persons, and their scores say so; ``exact=True`` avoids
+    that. The roles, and without a ``scenario`` the intruders, of a released file are those of its plan.
+    ``reading`` says how the file of the original is read, if that is not detected (``delimiter``,
     ``decimal``, ``encoding``, ``header``, ``sheet``).
 
-    Attacks such as ``"inference"`` need people who were not protected: a table as the resource ``control``,
-    or a rehearsal, in which a share of the persons (``control=0.2``) sits out and the rest is ``made_by``
-    the recipe.
+    Attacks such as ``"inference"`` need a control group of people who are not in the release: a table as the
+    resource ``control``, or a share of the persons (``control=0.2``), who are held out while the others are
+    protected by the recipe ``made_by``.
     """
     from sfumato.releasing.prepare import Request, resolve
     from sfumato.releasing.read_release import read_release
@@ -185,10 +185,10 @@ def assess(
 
 
 class Scores(dict[str, Score], Tabular):
-    """The scores of measures by their full names; asked by another spelling (``k``) they answer as well.
+    """The scores of measures by their full names; other spellings (``k``) find them as well.
 
-    Where several intruders were looked at, the name of each stands before the measure; asked for the measure
-    alone, the worst of its scores answers.
+    With several intruders, the name of each comes before the measure; the measure alone gives the worst of
+    its scores.
     """
 
     def __missing__(self, word: str) -> Score:
@@ -213,7 +213,7 @@ class Scores(dict[str, Score], Tabular):
         return isinstance(name, str) and self.get(name) is not None
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The score of a measure, or the default where it was not asked for."""
+        """The score of a measure, or the default if it was not measured."""
         try:
             return self[name]
         except (KeyError, SfumatoError):
@@ -247,10 +247,10 @@ def compare(
     means "as safe as this". With ``require`` (``["dbrl <= 0.05", "k >= 5"]``) or a ``profile`` (``"public"``)
     each method is taken at its weakest setting that meets all requirements; one without a number
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
-    columns are compared, but for those whose chance must not be repeated (differential privacy), which are
-    taken only by name. Of several intruders as ``scenario`` a level is held against the first; requirements
-    must be met against each. ``control`` is the share of the persons who sit out a rehearsal, for attacks.
-    ``before`` is told what is about to be done.
+    columns are compared, except those with a differential-privacy guarantee, which must be named. Of several
+    intruders as ``scenario`` a level is held against the first; requirements must be met against each.
+    ``control`` is the share of the persons held out as the control group for attacks. ``before`` is called
+    with the work that is planned.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study import compare as studies
@@ -263,7 +263,7 @@ def compare(
     wanted, like = _several(require), level if isinstance(level, Release) else None
     for name, given in (("hold", hold), ("level", None if like else level)):
         if (wanted or used) and given is not None:
-            raise ParameterError(f"`{name}` must be left out where requirements are given, got: both")
+            raise ParameterError(f"`{name}` cannot be given together with requirements")
     demands = demands_of(wanted, case, run, profile=used, columns=names, like=like, intruders=intruders)
     steps = _steps(methods, names, case.table.schema, driven=not demands)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
@@ -312,17 +312,17 @@ def tune(
     warn: Callable[[Sequence[Obstacle]], None] | None = None,
     known: Sequence[Recipe] = (),
 ) -> TuningResult:
-    """Find the recipe that meets all requirements and loses least, and say why.
+    """Find the recipe that meets all requirements with the least information loss, and say why.
 
     Recipes of several steps are searched, each step a method on a group of columns; the best are run again
-    on fresh chance before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) says which
-    columns one step protects; ``methods`` and ``without`` which methods are tried. ``trials`` is what it may
-    try, in at most so many ``minutes`` (None: as long as it takes). With a ``ledger`` (a file) a search
-    that was stopped goes on where it was.
-    ``control`` is the share of the persons who sit out a rehearsal, for requirements on attacks.
-    ``tuned.plan.to_toml()`` is what ``sfumato run`` takes. ``before`` is told what is about to be done, and
-    ``warn`` what stands in its way; recipes that are ``known`` are tried first. What can never hold is raised
-    at once.
+    with new random numbers before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) are the
+    columns that one step protects; ``methods`` and ``without`` say which methods are tried. At most so many
+    ``trials`` are made, in at most so many ``minutes`` (None: no limit). With a ``ledger`` (a file) a search
+    that was stopped continues where it was.
+    ``control`` is the share of the persons held out as the control group, for requirements on attacks.
+    ``tuned.plan.to_toml()`` is the plan for ``sfumato run``. ``before`` is called with the work that is
+    planned, and ``warn`` with the obstacles; recipes that are ``known`` are tried first. Requirements that
+    can never be met are raised at once.
     """
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
@@ -336,9 +336,8 @@ def tune(
 
     if plan is not None and plan.series is not None:
         raise PlanError(
-            "a search must be for a plan outside of a series, got: one with [series], whose steps must stay "
-            "what they were",
-            hint="search without it for the first release, and write [series] into the plan that is found",
+            "a plan with [series] cannot be searched: its steps must stay those of the first release",
+            hint="search without [series] for the first release, then add it to the plan that is found",
         )
     control = control or (plan.control if plan else 0.0)
     place = None if ledger is None else Path(ledger)
@@ -385,12 +384,12 @@ def release(
     run: Run | None = None,
     **search: Any,
 ) -> Released:
-    """Make a release for someone: find a recipe within some minutes that meets the profile, and judge it.
+    """Make a release: find a recipe within some minutes that meets the profile, carry it out and judge it.
 
-    What can never hold is raised at once, with the nearest level that can. What fails its requirements is
-    never given back: if the search finds nothing in time, a method that enforces them is taken at its weakest
-    setting that does, and if that fails too, the error says what came nearest. A plan that has steps is
-    carried out as it stands. What else blocks a release (see `sfumato.releasing.decide`) is raised too.
+    A requirement that can never be met is raised at once, with the nearest level that can. A release that
+    does not meet its requirements is never returned: if the search finds none in time, a method that enforces
+    them is used at its weakest setting that does, and if that fails too, the error says what came nearest. A
+    plan with steps is carried out as it is. Other problems (see `sfumato.releasing.decide`) are raised too.
     Nothing is written; see ``Released.write``.
 
     Parameters
@@ -398,22 +397,23 @@ def release(
     data
         A path, a plan, a pandas, polars or Arrow table, or a ``Table``.
     for_
-        Whom it is for: a profile (``"public"``, ``"scientific"`` …). By default what the plan requires, and
-        without a requirement ``"scientific"``.
+        The profile of requirements (``"public"``, ``"scientific"`` …). By default those of the plan, and
+        if it has none ``"scientific"``.
     minutes
-        How long it may take in all; writing comes after.
+        The time limit; writing comes after.
     roles
         Roles of columns by name; every column must have one, guessed or given.
     control
-        The share of the persons who sit out a rehearsal, for requirements on attacks; by default the plan's.
+        The share of the persons held out as the control group, for requirements on attacks; by default the
+        plan's.
     plan
-        What is to be kept of a plan: where the data are, resources, the output.
+        A plan from which data, resources and output are taken.
     override
-        The reason why it may leave though something blocks it; it is recorded.
+        The reason to release despite the problems found; it is recorded.
     seed
-        For experiments: one below 2^64 is found by trying, and is refused unless that is overridden.
+        For experiments: one below 2^64 can be guessed by trying, and is refused without ``override``.
     search
-        How a file is read, where that is not to be found out: ``delimiter``, ``decimal``, ``encoding``,
+        How a file is read, if that is not detected: ``delimiter``, ``decimal``, ``encoding``,
         ``header``, ``sheet``; and more for ``tune``, such as ``methods`` or ``trials``.
     """
     from sfumato.io.formats import READING
@@ -446,7 +446,7 @@ def make_release(
 ) -> Released:
     """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it.
 
-    The minutes are counted ``since`` a time of the monotonic clock, and writing is among them.
+    The minutes are counted ``since`` a time of the monotonic clock, and include writing.
     """
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
@@ -463,7 +463,7 @@ def make_release(
         unjudged = _requires_nothing(profile)
         decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
         decision.require_leave()
-        how = "the steps of the plan, as they stand"
+        how = "the steps of the plan, as they are"
         return Released(
             outcome, profile, how, run, decision=decision, about=plan.about, source=prepared.source
         )
@@ -481,18 +481,12 @@ def make_release(
 
 
 def _requires_nothing(profile: Profile | None) -> bool:
-    """Whether somebody has named a profile that requires nothing; one that applies nowhere is another."""
+    """Whether a named profile requires nothing, as `secure`; one that fits no column is another case."""
     return profile is not None and bool(profile.intruders) and not profile.thresholds
 
 
 def _search_release(
-    prepared: Prepared,
-    run: Run,
-    *,
-    subject: str,
-    shares: Shares,
-    override: str,
-    search: Mapping[str, Any],
+    prepared: Prepared, run: Run, *, subject: str, shares: Shares, override: str, search: Mapping[str, Any]
 ) -> tuple[Decision, str, TuningResult | None]:
     """The first way that may leave, how it was found, and by what search."""
     from sfumato.releasing.carry_out import carry_out
@@ -537,8 +531,7 @@ def _search_release(
     if blocked is not None:
         blocked.require_leave()
     raise UnreachableError(
-        f"a release for {profile.name} use must meet its profile, got: none that does, so nothing was "
-        "released",
+        f"no release was found that meets the profile {profile.name}, so nothing was released",
         hint="; ".join((WHAT_HELPS, *missed)),
     )
 
@@ -558,7 +551,7 @@ def _case(
     *,
     control: float,
 ) -> tuple[EvaluationCase, tuple[str, ...]]:
-    """What is asked about, and the columns to protect: an intruder who is not described knows these."""
+    """The case, and the columns to protect: an intruder who is not described knows these."""
     table, _ = as_table(data, schema=schema)
     names = _several(columns)
     first = scenario if isinstance(scenario, Scenario) else next(iter(scenario or ()), None)
@@ -571,9 +564,8 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
 
     made = {}
     for name, resource in (resources or {}).items():
-        each = (
-            as_table(resource)[0] if name == CONTROL else resource
-        )  # a file or frame will do, as for the data
+        # A control group may be a file or frame, as the data may.
+        each = as_table(resource)[0] if name == CONTROL else resource
         if isinstance(each, Table) and not each.nodes:
             schema = like_schema(each.schema, table.schema)
             made[name] = each if schema == each.schema else conform(each.frame, schema)
@@ -588,13 +580,13 @@ def _steps(
     if methods:
         made = [parse_method(m) if isinstance(m, str) else m for m in methods]
         return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
+    # A search on the data voids the guarantee of methods without replay: they are compared only by name.
     able = [
         Step(cls(), tuple(columns))
         for cls in registry.methods().values()
-        if cls.randomness.replay
-        and (cls.drive() or not driven)  # a search on the data voids a guarantee: only by name
+        if cls.randomness.replay and (cls.drive() or not driven)
     ]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:
-        raise ParameterError("at least one method must be able to take the columns, got: none")
+        raise ParameterError("no method can protect these columns", hint="name other columns")
     return able

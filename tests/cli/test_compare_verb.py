@@ -234,4 +234,4 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
     assert run("profiles", "scientific", "--write", "my.toml")[0] == 3  # never over a file unasked
     assert run("profiles", "--write", "x.toml")[0] == 2
     code, out, _ = run("profiles", "secure")
-    assert "nothing of the records" in out
+    assert "None on the records" in out

@@ -74,7 +74,7 @@ def test_a_file_of_others_is_a_control_too(run, folder):
 
 
 @pytest.mark.parametrize(
-    ("control", "said"), [("0.2", "a plan whose steps"), ("1.5", "share"), ("no.csv", "no.csv")]
+    ("control", "said"), [("0.2", "needs a plan with steps"), ("1.5", "share"), ("no.csv", "no.csv")]
 )
 def test_what_cannot_be_a_control_is_said(run, folder, control, said):
     code, _, err = run("risk", "people.csv", "people.csv", "-m", "linkability", "--control", control)

@@ -90,7 +90,7 @@ def test_a_record_of_a_plan(run, people, plan):
     assert "Step 1: rank-swapping (window=20.0" in out
     assert "Step 2: rounding" in out
     assert "Step 3: postprocessing" in out
-    assert "To be alike to at least 3" in out  # the plan's own k
+    assert "gives a class of at least 3" in out  # the plan's own k
     assert str(people["income"][17]) in out
     assert "How far its values moved in rank" in out
     assert "of 120" in next(
@@ -184,12 +184,12 @@ def test_the_riskiest(run, people):
         (["--record", 120], "from 0 to 119"),
         (["--record", 1, "--riskiest", 2], "only one of --record and --riskiest"),
         (["--record", 1, "--released", "people.csv", "-m", "mdav"], "only one of --released and --method"),
-        (["--record", 1, "--scenario", "x"], "must come with --plan"),
+        (["--record", 1, "--scenario", "x"], "--scenario needs --plan"),
         (["--record", 1, "-c", "agge"], "there is no column `agge`"),
         (["--riskiest", 2, "--measure", "k", "--measure", "dbrl"], "by one measure"),
         (["--riskiest", 2, "--measure", "separation"], "single records"),
         (["--riskiest", 2, "--measure", "dbrl"], "single records"),
-        ([], "what is to be explained"),
+        ([], "what to explain about the file"),
     ],
 )
 def test_what_makes_no_sense_is_refused(run, people, arguments, message):

@@ -7,6 +7,12 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
+from sfumato.core.measure import Score, Status
+from sfumato.core.requirement import Requirement
+from sfumato.releasing.decide import RULES, Decision, Finding
+from sfumato.releasing.outcome import Judgement
+from sfumato.report.findings import as_junit, as_sarif
+
 PLAN = """
 requirements = ["k >= {k}"]
 
@@ -51,7 +57,7 @@ def rules(out):
 def test_a_plan_whose_release_meets_everything_may_leave_and_nothing_is_written(run, people, tmp_path):
     code, out, err = run("gate", plan(tmp_path))
     assert code == 0, err
-    assert "may leave" in out
+    assert "may be released" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "plan.toml"]
 
 
@@ -115,11 +121,55 @@ def test_an_override_opens_the_gate_and_is_recorded_privately(run, people, tmp_p
     assert run("gate", "plan.toml", "--override", " ")[0] == 2
 
 
-def test_forms_for_machines(run, people, tmp_path):
-    code, out, _ = run("gate", plan(tmp_path, k=3), "--format", "junit")
+def test_junit_has_a_test_for_each_rule_requirement_and_finding(run, people, tmp_path):
+    code, out, _ = run("gate", plan(tmp_path, k=3, name="other"), "--format", "junit")
     suite = ET.fromstring(out)
-    assert (code, suite.get("failures")) == (1, "1")
-    assert len(suite.findall("testcase")) == int(suite.get("tests"))
+    cases = {case.get("name"): case for case in suite.findall("testcase")}
+    assert (code, suite.get("failures"), suite.get("skipped")) == (1, "2", "0")
+    assert len(cases) == int(suite.get("tests")) == len(RULES)  # one rule is broken by the requirement itself
+    failed = {name: case.find("failure").get("message") for name, case in cases.items() if len(case)}
+    assert set(failed) == {"default: k-anonymity >= 3", "identifier-left-in"}
+    assert "not met: k-anonymity is 2" in failed["default: k-anonymity >= 3"]
+    assert "sentinel" not in out
+    _, out, _ = run("gate", plan(tmp_path), "--format", "junit")
+    suite = ET.fromstring(out)
+    assert (suite.get("failures"), suite.get("tests")) == ("0", str(len(RULES) + 1))
+    run("gate", plan(tmp_path, k=3), "--override", "agreed", "--format", "junit", "--out", "found.xml")
+    suite = ET.parse(tmp_path / "found.xml").getroot()
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
+def test_sarif_has_a_result_for_each_finding_whose_rule_is_listed(run, people, tmp_path):
+    code, out, _ = run("gate", plan(tmp_path, k=3, name="other"), "--format", "sarif")
+    found = json.loads(out)
+    (there,) = found["runs"]
+    rules_listed = {rule["id"] for rule in there["tool"]["driver"]["rules"]}
+    assert (code, found["version"]) == (1, "2.1.0")
+    assert set(RULES) < rules_listed
+    assert [each["ruleId"] for each in there["results"]] == ["identifier-left-in", "requirement-missed"]
+    assert {each["level"] for each in there["results"]} == {"error"}
+    assert "sentinel" not in out
+    decision = Decision("a file.csv", (), (_estimated(),))
+    (note,) = json.loads(as_sarif(decision))["runs"][0]["results"]
+    assert note["level"] == "note"
+    assert note["ruleId"] in rules_listed
+    assert note["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20file.csv"
+
+
+def _estimated():
+    requirement = Requirement.parse("population-uniqueness <= 0.5 at 90%")
+    score = Score(0.1, Status.APPROXIMATE, interval=(0.0, 0.2), confidence=95.0)
+    return Judgement(requirement, "default", score)
+
+
+def test_control_characters_in_a_name_do_not_break_the_xml():
+    suite = ET.fromstring(as_junit(Decision("x", (Finding("role-missing", "`a\x01b` has no role"),))))
+    assert suite.find("testcase/failure").get("message") == "`a?b` has no role"
+
+
+def test_json_and_where_the_result_goes(run, people, tmp_path):
+    code, out, _ = run("gate", plan(tmp_path, k=3), "--json")
+    assert (code, rules(out)) == (1, ["requirement-missed"])
     _, out, _ = run("gate", "plan.toml", "--format", "sarif", "--out", "found.sarif")
     assert not out
     assert json.loads((tmp_path / "found.sarif").read_text())["version"] == "2.1.0"

@@ -130,7 +130,7 @@ def test_reading_options(run, tmp_path):
     assert said["columns"][1]["kind"] == "continuous"
     code, _, err = run("inspect", "builtin:fair", "--delimiter", ";")
     assert code == 2
-    assert "`--delimiter` is for files, got: a built-in data set" in err
+    assert "`--delimiter` is for files; `builtin:fair` is a built-in data set" in err
     code, _, err = run("inspect", "odd.csv", "--sheet", "first")
     assert code == 2
     assert "sheet" in err
@@ -173,8 +173,8 @@ def test_the_starter_plan_has_everything_found(run, people, tmp_path):
     assert (schema["patient_id"].role, schema["patient_id"].pseudonym) == (Role.PERSON, "person")
     assert plan.output.drop == ("patient_id",)
     assert plan.left_out == ("patient_id", "e-mail")
-    assert "# Not decided yet, so taken as known: x\n" in text
-    assert "# `patient_id` tells whose records belong together" in text
+    assert "# Without a role, so treated as keys: x\n" in text
+    assert "# `patient_id` links records" in text
     before = dict(re.findall(r'^# (.*)\n\[columns\."?([^"\]]+)"?\]$', text, re.MULTILINE))
     reasons = {name: reason for reason, name in before.items()}
     assert set(reasons) == set(people.columns)
@@ -232,7 +232,7 @@ def test_there_and_back(run, people, tmp_path):
     code, out, err = run("convert", "people.parquet", "again.tsv")
     assert (code, out) == (0, "")
     assert "240 records, 8 columns written to again.tsv" in err
-    assert "this is no release" in err
+    assert "this is not a release" in err
     assert_frame_equal(pl.read_csv(tmp_path / "again.tsv", separator="\t"), people)  # in the same order
     assert run("convert", "people.csv", "q.parquet", "--quiet")[2] == ""
 
@@ -282,7 +282,7 @@ def test_a_plan_gives_types(run, people, tmp_path):
     (tmp_path / "bare.toml").write_text('[data]\npath = "people.csv"\n')
     code, _, err = run("convert", "people.csv", "x.csv", "--plan", "bare.toml")
     assert code == 2
-    assert "must declare the columns" in err
+    assert "declares no columns" in err
 
 
 def test_what_is_not_kept_is_told(run, tmp_path):
@@ -329,7 +329,7 @@ def test_a_file_that_cannot_be_read_again_is_written_all_the_same(run, people, t
     monkeypatch.setattr(io, "read_contents", fails_for_the_new_file)
     code, _, err = run("convert", "people.csv", "out.parquet")
     assert code == 0
-    assert "could not be read again" in err
+    assert "could not be read back" in err
     assert pl.read_parquet(tmp_path / "out.parquet").height == people.height
 
 

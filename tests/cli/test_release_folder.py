@@ -47,7 +47,7 @@ def test_from_a_file_never_seen_to_a_verified_release_in_three_commands(run, cli
     code, out, _ = run("verify", "clinic-release")
     assert code == 0
     assert "release.csv" in out
-    assert "made again from the original, byte for byte" in out
+    assert "reproduced from the original, byte for byte" in out
 
 
 def test_a_plan_with_steps_is_carried_out_as_it_stands(run, clinic, tmp_path):
@@ -88,7 +88,7 @@ def test_release_folders_in_a_series(run, clinic, tmp_path):
 def test_every_verb_finds_the_trail_in_the_private_part(run, clinic, tmp_path):
     run("release", plan_of(tmp_path), "--out", "rel")
     _, _, err = run("risk", "plan.toml", "rel/out.csv", "-m", "dbrl")
-    assert "which record is whose is known from the private trail" in err
+    assert "true matches are checked by the private trail" in err
     assert run("utility", "plan.toml", "rel/out.csv", "-m", "il1s", "--json")[0] in {0, 2}
     gate = (
         "gate",

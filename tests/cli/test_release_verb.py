@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from sfumato.cli import cli
 from sfumato.cli import release as verb
+from sfumato.cli._questions import role_of
 from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
 
@@ -78,7 +79,7 @@ def test_a_plan_without_a_requirement_is_not_carried_out(run, people, plan, tmp_
         assert (
             "a release must have a requirement to be judged by, got: none, so nothing was written; k =" in err
         )
-        assert 'hint: write requirements = ["k >= 3"] at the top of the plan; or --unjudged' in err
+        assert 'hint: write requirements = ["k >= 3"] at the top of the plan; or release without one' in err
     assert not (tmp_path / "out.csv").exists()
     assert "of 300 records are unique on `age`, `sex`, `zip`" in run("check", "plan.toml")[2]
     assert run("check", "plan.toml", "--unjudged")[0] == 0
@@ -106,7 +107,7 @@ def test_without_a_release_there_is_no_report(run, people, plan, tmp_path):
     assert not (tmp_path / "told.html").exists()
     code, _, err = run("run", "plan.toml", "--public")
     assert code == 2
-    assert "`--public` must come with `--report FILE.html`" in err
+    assert "`--public` needs `--report FILE.html`" in err
     code, _, err = run("run", "plan.toml", "--report", "people.json", "--overwrite")
     assert code == 2
 
@@ -205,10 +206,23 @@ def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):
     words = ["release", "people.csv", *map(str, QUICK)]
     told = CliRunner().invoke(cli, words, input="nonsense\n?\n8\n" + UNSAID)
     assert told.exit_code == 0, told.output
-    assert "One column needs your word" in told.output
-    assert "`x`: 4 distinct values" in told.output
-    assert "`nonsense` is none of them" in told.output
+    assert "1 column needs a role" in told.output
+    assert "Which role has `x`? (4 distinct values" in told.output
+    assert "`nonsense` is not a role" in told.output
     assert 'role = "other"' in (tmp_path / "people-release" / "private" / "plan.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "role"),
+    [
+        ("1", "key"), ("2", "sensitive"), ("3", "identifier"), ("4", "person"), ("5", "household"),
+        ("6", "group"), ("7", "weight"), ("8", "other"), ("key", "key"), ("Sens", "sensitive"), ("p", "person"),
+        ("quasi", "key"), ("direct", "identifier"), ("none", "other"), ("9", None), ("keys", None), ("x", None),
+    ],
+)  # fmt: skip
+def test_a_role_is_given_by_number_name_or_beginning(answer, role):
+    found = role_of(answer)
+    assert (found and found.value) == role
 
 
 def test_enter_leaves_out_what_nobody_knows(people, tmp_path, monkeypatch):
@@ -225,15 +239,17 @@ def test_what_the_release_is_is_asked_after_the_roles_and_not_twice(people, tmp_
     words = ["release", "people.csv", *map(str, QUICK), "--contact", "the clinic"]
     told = CliRunner().invoke(cli, words, input="\n\nPatients\n\n a; b,c ;\n")
     assert told.exit_code == 0, told.output
-    assert told.output.index("`x`: 4 distinct values") < told.output.index("What is the release?")
-    assert "contact: whom" not in told.output
+    assert told.output.index("Which role has `x`? (4 distinct values") < told.output.index(
+        "Describe the release"
+    )
+    assert "contact for questions" not in told.output
     home = tmp_path / "people-release"
     about = Plan.read(home / "private" / "plan.toml").about
     assert about == About(title="Patients", contact="the clinic", recipients=("a", "b,c"))
     assert "## What it is for\n\nnot stated\n" in (home / "data-card.md").read_text()
     again = CliRunner().invoke(cli, ["release", str(home / "private" / "plan.toml"), "--overwrite"])
     assert again.exit_code == 0, again.output  # a plan with steps is carried out as it stands
-    assert "What is the release?" not in again.output
+    assert "Describe the release" not in again.output
 
 
 def test_flags_say_what_the_release_is_before_the_plan_does(run, people, plan, tmp_path):
@@ -253,7 +269,7 @@ def test_yes_asks_nothing_and_stops_where_nothing_is_proposed(people, tmp_path, 
     told = CliRunner().invoke(cli, ["release", "people.csv", "--yes", *map(str, QUICK)])
     assert told.exit_code != 0
     assert "needs your word" not in told.output
-    assert "What is the release?" not in told.output
+    assert "Describe the release" not in told.output
 
 
 def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
@@ -302,7 +318,7 @@ def test_a_plan_stands_for_its_data(run, people, plan):
 def test_data_in_place_of_a_plan_say_the_way_on(run, people, verb_name):
     code, _, err = run(verb_name, "people.csv")
     assert code == 2
-    assert "must be a plan, got: data" in err
+    assert "is a data file, not a plan" in err
     assert "sfumato release people.csv" in err
 
 
@@ -324,7 +340,7 @@ def test_what_matters_is_asked_and_kept_in_the_plan(people, tmp_path, monkeypatc
     words = ["release", "people.csv", "--role", "x=other", *map(str, QUICK)]
     told = CliRunner().invoke(cli, words, input="agge\nage, zip\n" + "\n" * 4)
     assert told.exit_code == 0, told.output
-    assert "`agge` is none of them" in told.output
+    assert "not one of these columns: `agge`" in told.output
     schema = Plan.read(tmp_path / "people-release" / "private" / "plan.toml").schema
     assert {name: schema[name].importance for name in ("age", "zip", "sex")} == {"age": 3, "zip": 3, "sex": 1}
     words = [*words, "--yes", "--matters", "sex", "--out", "again"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sfumato.cli._screen import _Milestones, emit_table, say
+from sfumato.cli._screen import _Milestones, emit_table, in_options, say
 from sfumato.core.run import ProgressEvent
 
 
@@ -64,3 +64,20 @@ def test_a_log_is_told_of_long_work_now_and_then(capsys: pytest.CaptureFixture[s
         "… Samples: 4 of 1,000 (2 of 7 estimators)",
         "… Report",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("name it: encoding='cp1252', or save it", "name it: --encoding cp1252, or save it"),
+        ("allow it with overwrite=True.", "allow it with --overwrite."),
+        ("allow it with --overwrite (in Python overwrite=True)", "allow it with --overwrite"),
+        ("hold some out: control=0.2; or", "hold some out: --control 0.2; or"),
+        ("say header=False", "say --no-header"),
+        ('make it for_="public"', "make it --for public"),
+        ("builtin:rand?n=5&seed=1 and runs/seed=1/a.csv", "builtin:rand?n=5&seed=1 and runs/seed=1/a.csv"),
+        ("write `control = 0.2` into the plan", "write `control = 0.2` into the plan"),
+    ],
+)
+def test_python_arguments_are_shown_as_options(text, shown):
+    assert in_options(text) == shown

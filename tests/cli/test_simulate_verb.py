@@ -21,7 +21,7 @@ def test_simulate(run, tmp_path):
     assert "comes nearest" in out
     assert "population-uniqueness: zayatz" in out
     assert err.startswith(
-        "drawing 2 samples; --minutes ends it earlier, Ctrl-C stops it cleanly\n… Samples\n"
+        "drawing 2 samples; --minutes limits the time, Ctrl-C stops it cleanly\n… Samples\n"
     )
     assert "2 samples of 80 of 400 people" in err
     assert "<script" in page.read_text()

@@ -181,6 +181,6 @@ def test_ctrl_c_leaves_a_ledger_and_says_how_to_go_on(people, tmp_path):
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130, err
-    assert "what was finished stands in `t.sqlite`" in err
-    assert "the same command goes on where it was" in err
+    assert "finished work is in `t.sqlite`" in err
+    assert "the same command continues where it was" in err
     assert ledger.stat().st_size > 0

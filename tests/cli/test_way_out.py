@@ -75,7 +75,7 @@ def test_what_protect_wrote_is_made_again_from_its_trail(run, people, plan, tmp_
     plan()
     code, _, err = run(*NOISE, *more, "-o", "out.csv")
     assert code == 0, err
-    assert "written: out.csv, out.private.json\nkeep out.private.json private" in err
+    assert "written: out.csv, out.private.json\ndo not share out.private.json" in err
     trail, first = trail_of(tmp_path, "out"), (tmp_path / "out.csv").read_bytes()
     assert trail["seed"] not in err
     assert trail["seed_given"] is False
@@ -203,4 +203,4 @@ def test_the_codebook_is_named_among_what_was_written(run, tmp_path):
     )
     assert code == 0, err
     assert "written: out.csv, out.labels.csv, out.private.json" in err
-    assert "what the labels of groups stand for is in out.labels.csv" in err
+    assert "the codebook of the group labels is out.labels.csv" in err

@@ -349,7 +349,7 @@ def test_whoever_looks_at_a_released_file_judges_it_by_its_own_plan(people, capf
     for words in (("gate", "rel/out.csv"), ("gate", "rel")):
         code, out, err = verb(capfd, *words)
         assert code == 0, out + err
-        assert "may leave" in out
+        assert "may be released" in out
     assert verb(capfd, "utility", "rel", "-m", "column-emd")[0] == 0
     assert verb(capfd, "explain", "rel", "--record", 0)[0] == 0
 

@@ -80,13 +80,13 @@ def _summary(verb: str) -> str:
 GREETING = """\
 sfumato turns microdata about people into data that can be released.
 
-  sfumato inspect FILE                what is in it, who could be found, a plan
-  sfumato release FILE --for public   all in one: protected, judged, written
-  sfumato risk ORIGINAL RELEASE       what an intruder could learn
-  sfumato methods, sfumato measures   what there is to protect and to measure
+  sfumato inspect FILE                show its columns and who is at risk
+  sfumato release FILE --for public   protect, check and write it in one go
+  sfumato risk ORIGINAL RELEASE       measure what an intruder could learn
+  sfumato methods, sfumato measures   list the methods and the measures
 
-`sfumato --help` lists every command; `sfumato VERB --help` explains one.
-Nothing to try it on? builtin:rand and builtin:patients are files too."""
+`sfumato --help` lists every command; `sfumato COMMAND --help` explains one.
+No data at hand? Use builtin:rand or builtin:patients in place of a file."""
 
 
 @click.command(
@@ -99,7 +99,7 @@ Nothing to try it on? builtin:rand and builtin:patients are files too."""
 def cli(context: click.Context) -> None:
     """Turn microdata about people into data that can be released.
 
-    Start with `sfumato release FILE`; see `sfumato methods` and `sfumato measures` for what there is.
+    Start with `sfumato release FILE`. `sfumato methods` and `sfumato measures` list what can be used.
     """
     if context.invoked_subcommand is None:
         click.echo(GREETING)
@@ -137,7 +137,7 @@ def _exit_code(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         return _explain_misuse(error)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\nstopped; nothing was left half-written", err=True)
+        click.echo("\nstopped; no incomplete file was left behind", err=True)
         return INTERRUPTED
     except OSError as error:
         return _of_system(error)
@@ -165,10 +165,8 @@ def _of_system(error: OSError) -> int:
         return 0
     if error.errno is None:
         return _report_internal(error)
-    what = (
-        "the output must go somewhere" if error.errno in _OUTPUT_FAILS else "a file or folder must be usable"
-    )
-    click.echo(f"error: {what}, got: {trouble_with(error)}", err=True)
+    what = "the output cannot be written" if error.errno in _OUTPUT_FAILS else "a file or folder is unusable"
+    click.echo(f"error: {what}: {trouble_with(error)}", err=True)
     return WriteError.exit_code
 
 

@@ -55,9 +55,8 @@ def show(
         (heading, [(", ".join((entry.name, *entry.aliases)), entry.summary) for entry in group])
         for heading, group in groupby(entries, key=_heading)
     )
-    click.echo(
-        f"\n{len(entries)} {what}. `sfumato {what} NAME` shows one; --for {next(iter(goals))} chooses."
-    )
+    narrower = f"`--for {next(iter(goals))}` narrows the list"
+    click.echo(f"\n{len(entries)} {what}. `sfumato {what} NAME` shows one; {narrower}.")
 
 
 def _list_meanings(found: Iterable[Match]) -> None:
@@ -68,7 +67,7 @@ def _list_meanings(found: Iterable[Match]) -> None:
 
 
 def say_meant(word: str, *found: Match) -> None:
-    """Tell who looked for something what it is called here."""
+    """Say what a word of another tool or paper is called here."""
     say(f"note: `{word}` is {' or '.join(f'the {match.what} `{match}`' for match in found)} here")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._screen import emit_line, emit_table, emit_text
+from sfumato.errors import count_noun
 
 if TYPE_CHECKING:
     from sfumato.core.measure import Measure
@@ -31,11 +32,11 @@ def show_record(explanation: Explanation) -> None:
     for note in explanation.notes:
         emit_line(f"note: {note}")
     if explanation.keys is not None:
-        _show_keys("The original: what makes it stand out", explanation.keys)
+        _show_keys("What makes it stand out in the original", explanation.keys)
     for number, step in enumerate(explanation.steps, start=1):
         _show_step(number, step)
     if explanation.released_keys is not None:
-        _show_keys("The release: what makes it stand out", explanation.released_keys)
+        _show_keys("What makes it stand out in the release", explanation.released_keys)
     elif explanation.released_as == ():
         click.echo("\nThe record is not in the release.")
     if explanation.moves:
@@ -58,22 +59,23 @@ def _show_keys(title: str, story: KeyExplanation) -> None:
 
 
 def _key_lines(story: KeyExplanation) -> list[str]:
-    alike = "it is alone" if story.class_size == 1 else f"{story.class_size:,} are alike, itself among them"
-    lines = [f"In all {len(story.keys)} keys {alike}."]
-    if story.class_size == 1:
+    alone, size = story.class_size == 1, count_noun(story.class_size, "person")
+    shared = "it is unique" if alone else f"its equivalence class has {size}, itself included"
+    lines = [f"On the {count_noun(len(story.keys), 'key')} {shared}."]
+    if alone:
         lines += _list_entries(
-            "Keys that point it out already:",
+            "These alone make it unique:",
             [" + ".join(keys) for keys in story.unique_in],
-            none=f"No {story.looked_up_to} keys or fewer point it out.",
+            none=f"No {story.looked_up_to} keys or fewer make it unique.",
         )
         if not story.complete:
-            lines.append(f"(Looked at all sets of up to {story.looked_up_to} keys, not at larger ones.)")
+            lines.append(f"(All sets of up to {story.looked_up_to} keys were checked; larger ones were not.)")
     if story.class_size >= story.k:
         return lines
     return lines + _list_entries(
-        f"To be alike to at least {story.k}, any one of these is enough:",
-        [f"{' + '.join(each.keys)} {each.how}: {each.size:,} alike" for each in story.remedies],
-        none=f"No single key coarsened, and no few keys suppressed, bring it to {story.k}.",
+        f"Any one of these gives a class of at least {story.k}:",
+        [f"{' + '.join(each.keys)} {each.how}: class of {each.size:,}" for each in story.remedies],
+        none=f"Coarsening one key, or suppressing a few, does not give a class of {story.k}.",
     )
 
 
@@ -117,24 +119,24 @@ def _show_moves(moves: Sequence[RankMove]) -> None:
         ]
         for move in moves
     ]
-    emit_table(["column", "rank", "released rank", "moved by", "as if it were"], rows, right=[1, 2, 3, 4])
+    emit_table(
+        ["column", "rank", "released rank", "moved by", "like original value"], rows, right=[1, 2, 3, 4]
+    )
 
 
 def _show_attacks(explanation: Explanation) -> None:
-    click.echo("\nWhich attack reaches it\n")
-    headers = ["measure", "this record", "the file", "guessing", "others safer", "in words"]
+    click.echo("\nHow attacks see it\n")
+    headers = ["measure", "this record", "the file", "guessing", "safer records", "in words"]
     rows = [_attack_row(attack) for attack in explanation.attacks]
     if rows:
         emit_table(headers, rows, right=[1, 2, 3, 4], about=0)
     else:
-        click.echo("No measure has anything to say of it.")
+        click.echo("No measure has a value for this record.")
     for each in explanation.attacks:
         if each.not_seen:
             emit_line(f"{each.measure}: {each.not_seen}")
     if explanation.silent:
-        emit_line(
-            f"\nNothing to say of this record: {', '.join(explanation.silent)} (--json gives the reasons)"
-        )
+        emit_line(f"\nNo value for this record: {', '.join(explanation.silent)} (--json gives the reasons)")
 
 
 def _attack_row(attack: Attack) -> list[str]:
@@ -151,18 +153,18 @@ def _attack_row(attack: Attack) -> list[str]:
 
 def show_riskiest(found: RiskiestRecords) -> None:
     """Write the positions of the riskiest records."""
-    click.echo("private: never share this, it says who is at risk\n")
+    click.echo("private: never share this, it shows who is at risk\n")
     side = "lower" if found.better == "low" else "higher"
-    emit_line(f"By {found.title} ({side} is safer), counted from 0 in the order of the file\n")
+    emit_line(f"By {found.title} ({side} is safer); records are counted from 0 in file order\n")
     rows = [
-        [str(row), f"{value:.6g}"]
+        [str(row), f"{value:.4g}"]
         for row, value in zip(found.rows.tolist(), found.values.tolist(), strict=True)
     ]
     emit_table(["record", found.measure], rows, right=[0, 1])
     if found.as_risky > len(found.rows):
         emit_line(
             f"\n{found.as_risky:,} of {found.records:,} records are at least as risky as the last one here: "
-            "which of the equals stand here means nothing."
+            "which of the equally risky ones are listed is arbitrary."
         )
 
 
@@ -173,7 +175,7 @@ def show_scores(scores: Sequence[tuple[Measure, Sequence[str]]]) -> None:
         emit_text(type(measure).summary())
         for sentence in sentences:
             emit_text(sentence, indent=2)
-        emit_line(f"`sfumato explain {measure.name}` says what it means and where it comes from.")
+        emit_line(f"`sfumato explain {measure.name}` explains it and names its sources.")
 
 
 def _cell(value: object) -> str:

@@ -22,7 +22,7 @@ def _not_data(_: click.Context, __: click.Parameter, value: Path) -> Path:
 
     if value.suffix.lower() in FORMATS or str(value).startswith("builtin:"):
         raise PlanError(
-            f"`{value}` must be a plan, got: data",
+            f"`{value}` is a data file, not a plan",
             hint=f"`sfumato release {value}` makes a release in one go; `sfumato inspect {value} "
             "--write-plan plan.toml` writes a plan",
         )
@@ -34,11 +34,11 @@ plan_argument = click.argument(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors on stderr.")
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0),
-    help="Fix all chance, for experiments only: who knows it can undo noise.",
+    help="Fix the random numbers, for experiments only: whoever knows the seed can undo noise.",
 )
 plan_option = click.option(
     "--plan",
@@ -50,46 +50,52 @@ columns_option = click.option(
     "-c",
     "--columns",
     multiple=True,
-    help="Columns, comma-separated; @key, @continuous … for all of a role or kind.",
+    help="Columns, comma-separated; @key, @continuous … for all columns of a role or kind.",
 )
 overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace the output if it is there (never an original)."
+    "--overwrite", is_flag=True, help="Replace an existing output (never an original)."
 )
 require_option = click.option(
-    "--require", multiple=True, help="What the release must score, such as 'k >= 5'; may be repeated."
+    "--require", multiple=True, help="A requirement on the release, such as 'k >= 5'; may be repeated."
 )
 for_option = click.option(
     "--for", "--profile", "profile", metavar="PROFILE",
-    help="Whom the release is for: public, scientific, industry, secure, or the file of a profile.",
+    help="The profile of requirements: public, scientific, industry, secure, or a profile file.",
 )  # fmt: skip
 unjudged_option = click.option(
-    "--unjudged", is_flag=True, help="Release though nothing is required; the private trail keeps that."
+    "--unjudged",
+    is_flag=True,
+    help="Release without any requirement on risk; the private trail records that.",
 )
 override_option = click.option(
-    "--override", metavar="REASON", help="Release though something blocks it; the reason is recorded."
+    "--override", metavar="REASON", help="Release despite the problems found; the reason is recorded."
 )
 drop_option = click.option(
-    "--drop", multiple=True, metavar="COLUMNS", help="Columns to leave out, comma-separated."
+    "--drop", multiple=True, metavar="COLUMNS", help="Columns to remove, comma-separated."
+)
+keep_order_option = click.option(
+    "--keep-order", is_flag=True, help="Do not shuffle the records, although their order can identify people."
 )
 roles_option = click.option(
     "-r", "--role", "roles", multiple=True, metavar="COLUMN=ROLE",
-    help="The role of a column: key, sensitive, identifier, person, household, group, weight or other.",
+    help="The role of a column: key (quasi-identifier), sensitive, identifier (removed), person, household, "
+    "group, weight or other.",
 )  # fmt: skip
 pseudonym_key_option = click.option(
     "--pseudonym-key", metavar="FILE",
-    help="Give people pseudonyms under the key in this file, made where there is none: they keep them.",
+    help="Give people lasting pseudonyms by the key in this file; if there is none, a key is made.",
 )  # fmt: skip
 
 #: How a file is to be read, by what `sfumato.io` calls it.
 READING = (
-    click.option("--delimiter", help="What stands between the fields of a text; found out when not given."),
-    click.option("--decimal", help="The decimal sign of a text, `.` or `,`; found out when not given."),
-    click.option("--encoding", help="The encoding of a text, such as cp1252; found out when not given."),
+    click.option("--delimiter", help="The separator of fields in a text file; detected when not given."),
+    click.option("--decimal", help="The decimal sign in a text file, `.` or `,`; detected when not given."),
+    click.option("--encoding", help="The encoding of a text file, such as cp1252; detected when not given."),
     click.option("--sheet", help="The sheet of a workbook; the largest when not given."),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line of a text holds the names of the columns; found out when not given.",
+        help="Whether the first line of a text file has the column names; detected when not given.",
     ),
 )
 
@@ -107,16 +113,18 @@ def reading_of(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     given = {name: options[name] for name in NAMES if options.get(name) is not None}
     if given and source.startswith("builtin:"):
-        raise ParameterError(f"`--{min(given)}` is for files, got: a built-in data set")
+        raise ParameterError(f"`--{min(given)}` is for files; `{source}` is a built-in data set")
     return given
 
 
 #: What the owner says of a release, by what `sfumato.recipes.parts.About` calls it.
 _ABOUT = (
-    click.option("--title", help="What the release is called."),
-    click.option("--purpose", help="What it is given out for."),
-    click.option("--contact", help="Whom to ask about it."),
-    click.option("--recipient", "recipients", multiple=True, help="Who receives it; may be repeated."),
+    click.option("--title", help="Title of the release, for its data card."),
+    click.option("--purpose", help="Purpose of the release."),
+    click.option("--contact", help="Contact for questions about the release."),
+    click.option(
+        "--recipient", "recipients", multiple=True, help="A recipient of the release; may be repeated."
+    ),
 )
 
 
@@ -228,5 +236,5 @@ def reason_of(options: Mapping[str, Any]) -> str:
     """The reason of an override, if someone overrides what blocks; one must be given."""
     reason = options.get("override")
     if reason is not None and not reason.strip():
-        raise ParameterError("`--override` must give a reason, got: none")
+        raise ParameterError("`--override` needs a reason")
     return reason.strip() if reason else ""

@@ -1,4 +1,4 @@
-"""What a person at a terminal is asked before a release: what open columns are, what to do, what it is."""
+"""The questions before a release: roles that are not known, what analysts need, what the release is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from sfumato.cli._screen import say
 from sfumato.data.schema import Role
-from sfumato.errors import quoted
+from sfumato.errors import count_noun, quoted
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
@@ -23,31 +23,43 @@ if TYPE_CHECKING:
 
 #: Proposals that are less sure than this are asked about.
 MIN_PROPOSAL_CONFIDENCE = 0.7
-#: What is done with a column of which nobody says anything: it does not leave.
+#: The role of a column that gets no answer: it is removed.
 _SAFE = Role.IDENTIFIER
-#: The roles as they are numbered, each with what it means.
-MEANINGS = {
-    Role.KEY: "others may know it: age, sex, town, job",
-    Role.SENSITIVE: "people keep it to themselves: income, illness",
-    Role.IDENTIFIER: "it may say who somebody is: left out",
-    Role.PERSON: "the number of a person, who may have several records",
-    Role.HOUSEHOLD: "the number of a household",
-    Role.GROUP: "the number of something else that joins people: a school, a firm",
-    Role.WEIGHT: "how many people of the population a record stands for",
-    Role.OTHER: "nobody else knows it, and it harms nobody: stays as it is",
+#: The roles as they are numbered, in a question and in its help.
+ROLES = {
+    Role.KEY: ("known to others (key)", "quasi-identifier: others may know it, such as age, sex, town"),
+    Role.SENSITIVE: ("confidential (sensitive)", "people keep it to themselves, such as income or illness"),
+    Role.IDENTIFIER: (
+        "direct identifier (removed)",
+        "names a person, such as a name, address or account number",
+    ),
+    Role.PERSON: ("person number", "the same in all records of a person; never released as it is"),
+    Role.HOUSEHOLD: ("household number", "the same in all records of a household"),
+    Role.GROUP: ("group number", "links people in another way, such as the number of a school"),
+    Role.WEIGHT: ("weight", "sampling weight: how many people of the population a record represents"),
+    Role.OTHER: ("none of these (other)", "not known to others and not harmful: released as it is"),
+}
+_NUMBERS = {str(number): role for number, role in enumerate(ROLES, 1)}
+#: Other words for a role that are understood.
+_SYNONYMS = {
+    "quasi-identifier": Role.KEY,
+    "known": Role.KEY,
+    "confidential": Role.SENSITIVE,
+    "direct identifier": Role.IDENTIFIER,
+    "none": Role.OTHER,
 }
 _HELP = "?"
 #: What the owner is asked to say of the release, by what `sfumato.recipes.parts.About` calls it.
 _ABOUT = {
     "title": "title",
-    "purpose": "purpose: what it is given out for",
-    "contact": "contact: whom to ask about it",
-    "recipients": "recipients, with `;` between them",
+    "purpose": "purpose (why it is released)",
+    "contact": "contact for questions",
+    "recipients": "recipients, separated by `;`",
 }
 
 
 def ask_roles(found: Overview) -> dict[str, tuple[str, str]]:
-    """Ask for the roles that nothing or little speaks for; Enter takes what is proposed, or leaves it out.
+    """Ask for the roles that are unknown or unsure; Enter takes the proposal, or removes the column.
 
     Gives the role of each column that was asked about, and whose word it is.
     """
@@ -57,7 +69,8 @@ def ask_roles(found: Overview) -> dict[str, tuple[str, str]]:
         if each.column.role is None or each.guess.confidence < MIN_PROPOSAL_CONFIDENCE
     ]
     if open_:
-        say(_introduction(len(open_)))
+        need = "column needs" if len(open_) == 1 else "columns need"
+        say(f"{len(open_)} {need} a role. Answer by number, by name or by its beginning.")
     answers = {}
     with _compiling() if open_ else nullcontext():
         for summary in open_:
@@ -66,32 +79,32 @@ def ask_roles(found: Overview) -> dict[str, tuple[str, str]]:
 
 
 def ask_matters(schema: Schema) -> tuple[str, ...]:
-    """Ask which columns analysts need most; Enter: none more than another."""
+    """Ask which columns analysts need most; Enter: all equally."""
     shown = [name for name in schema.said_of_people() if schema[name].importance == 1]
-    say(f"Which columns do your analysts need most? Of these the search loses least: {quoted(shown)}")
+    say(f"Which columns do analysts need most? The search changes these least. Columns: {quoted(shown)}")
     while True:
-        answer = _prompt_text("names, with `,` between them; Enter: all alike")
+        answer = _prompt_text("names, comma-separated; Enter: all equally")
         names = tuple(filter(None, map(str.strip, answer.split(","))))
         if strangers := [name for name in names if name not in shown]:
-            say(f"  {quoted(strangers)} is none of them")
+            say(f"  not one of these columns: {quoted(strangers)}")
         else:
             return names
 
 
 def ask_obstacles(found: Sequence[Obstacle]) -> tuple[str, ...]:
-    """Ask what to do about what stands in the way: the columns to leave out; none to go on as it is.
+    """Ask what to do about columns that hinder a requirement: those to remove; none to continue unchanged.
 
-    Enter leaves out what can never meet what is required, and else goes on.
+    Enter removes those that make a requirement unreachable, and else continues.
     """
     final = [each for each in found if each.is_final]
     columns = tuple(dict.fromkeys(name for each in final or found for name in each.columns))
     if not columns:
         return ()
-    leave = f"leave {quoted(columns, ' and ')} out"
-    choices = [leave, "stop: nothing is released"] if final else ["go on as it is", leave]
+    leave = f"remove {quoted(columns, ' and ')}"
+    choices = [leave, "stop: nothing is released"] if final else ["continue unchanged", leave]
     say("\n".join(f"  {number} {choice}" for number, choice in enumerate(choices, 1)))
     while (answer := _prompt_text(f"number; Enter: 1, {choices[0]}") or "1") not in {"1", "2"}:
-        say(f"  `{answer}` is none of them")
+        say(f"  `{answer}` is not one of the numbers")
     return columns if choices[int(answer) - 1] == leave else ()
 
 
@@ -99,7 +112,7 @@ def ask_about(plan: Plan) -> Plan:
     """The plan with what its owner says of the release; what it says already is not asked again."""
     open_ = [name for name in _ABOUT if not getattr(plan.about, name)]
     if open_:
-        say("What is the release? Its data card and evidence say it. Enter: not stated.")
+        say("Describe the release, for its data card and evidence. Enter leaves an answer open.")
     answers: dict[str, Any] = {name: _prompt_text(_ABOUT[name]) for name in open_}
     if "recipients" in answers:
         several = answers.pop("recipients").split(";")
@@ -138,34 +151,29 @@ def _compiling() -> Iterator[None]:
         process.wait()
 
 
-def _introduction(count: int) -> str:
-    lines = [
-        f"{'One column needs' if count == 1 else f'{count} columns need'} your word. What is it to others?"
-    ]
-    lines += [
-        f"  {number} {role.value:<10} {what}" for number, (role, what) in enumerate(MEANINGS.items(), 1)
-    ]
-    return "\n".join(lines)
-
-
 def _question(summary: Summary) -> str:
-    related = f"; goes with {quoted(summary.related)}" if summary.related else ""
-    return (
-        f"`{summary.column.name}`: {summary.distinct} distinct values, {summary.guess.role_reason}{related}"
-    )
+    """The column, what is known about it, and the roles by number."""
+    related = f"; related to {quoted(summary.related)}" if summary.related else ""
+    facts = f"{count_noun(summary.distinct, 'distinct value')}; {summary.guess.role_reason}{related}"
+    choices = [f"{number} {ROLES[role][0]}" for number, role in _NUMBERS.items()]
+    lines = ["  ".join(some) for some in (choices[:2], choices[2:5], choices[5:])]
+    return "\n  ".join([f"Which role has `{summary.column.name}`? ({facts})", *lines])
 
 
 def _answer(proposed: Role) -> Role | None:
     """The role that a person gives by number or name; None for Enter."""
-    numbers = {str(number): role for number, role in enumerate(MEANINGS, 1)}
-    known = {**numbers, **{role.value: role for role in MEANINGS}}
-    left = ", left out" if proposed is Role.IDENTIFIER else ""
-    while True:
-        answer = _prompt_text(f"number or name; Enter: {proposed.value}{left}; {_HELP}: help")
-        if not answer:
-            return None
-        if answer in known:
-            return known[answer]
+    removed = ", removed" if proposed is Role.IDENTIFIER else ""
+    while answer := _prompt_text(f"role [Enter = {proposed.value}{removed}; {_HELP} = help]"):
+        if role := role_of(answer):
+            return role
         if answer != _HELP:
-            say(f"  `{answer}` is none of them")
-        say("\n".join(f"  {number} {role.value:<10} {MEANINGS[role]}" for number, role in numbers.items()))
+            say(f"  `{answer}` is not a role")
+        say("\n".join(f"  {number} {role.value:<10} {ROLES[role][1]}" for number, role in _NUMBERS.items()))
+    return None
+
+
+def role_of(answer: str) -> Role | None:
+    """The role of a number, of a name or of a beginning that only one has; None if it is of none."""
+    words, asked = {**_SYNONYMS, **{role.value: role for role in ROLES}}, answer.lower()
+    meant = {role for word, role in words.items() if word.startswith(asked)}
+    return _NUMBERS.get(asked) or words.get(asked) or (meant.pop() if len(meant) == 1 else None)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: The way on where a plan requires nothing.
 WRITE_REQUIREMENTS = 'write requirements = ["k >= 3"] at the top of the plan'
 #: How something is required of a file that is protected.
-REQUIRE_IT = "say what it must meet: --require 'k >= 3', or --for scientific"
+REQUIRE_IT = "add a requirement: --require 'k >= 3', or --for scientific"
 
 
 def plan_of_options(step: Step, source: str, options: dict[str, Any]) -> tuple[Plan, Destination]:
@@ -70,7 +70,7 @@ def _lines(part: TableOutcome, where: str) -> list[str]:
     notes = [note for taken in part.release.provenance for note in taken.notes]
     left = [name for name in part.plan.left_out if name not in part.plan.output.drop]
     return [
-        *([f"{where}left out, as they identify people: {', '.join(left)}"] if left else []),
+        *([f"{where}removed, because they identify people: {', '.join(left)}"] if left else []),
         *(f"{where}{each.sentence}" for each in part.judgements),
         *(f"note: {where}{note}" for note in (*notes, *part.notes)),
         *(f"{where}{what}: {count} cells" for what, count in part.changes.items()),
@@ -83,14 +83,14 @@ def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
     from sfumato.releasing.decide import DRAW_SEED
 
     rules = {each.rule for each in decision.findings}
-    override = 'or --override "REASON", which is recorded'
+    override = 'or release it anyway with --override "REASON", which is recorded'
     if rules == {"nothing-required"}:
-        return f"{required_by}; or --unjudged, which the private trail keeps"
+        return f"{required_by}; or release without one: --unjudged, which the private trail records"
     if rules == {"requirement-missed"}:
         return _stronger(decision, fixed=fixed)
     hints = {
-        "identifier-left-in": "leave the column out (role identifier, or --drop in `protect`)",
-        "contact-left-in": "take it out of the texts, or leave the column out (role identifier)",
+        "identifier-left-in": "remove the column (role identifier, or --drop in `protect`)",
+        "contact-left-in": "remove it from the texts, or remove the column (role identifier)",
         "rule-broken": "write repair = true into [output] of the plan",
         "nothing-required": required_by,
         "requirement-missed": _stronger(decision, fixed=fixed),
@@ -102,10 +102,10 @@ def way_on(decision: Decision, *, required_by: str, fixed: bool) -> str:
 def _stronger(decision: Decision, *, fixed: bool) -> str:
     parts = decision.outcome.parts.values() if decision.outcome else ()
     steps = [step for part in parts for step in part.plan.recipe.steps]
-    stronger = "make a step stronger, or let `sfumato tune` find one that meets them in every run"
+    stronger = "make a step stronger, or let `sfumato tune` find a recipe that meets them in every run"
     if fixed or not any(step.method.randomness.stochastic for step in steps):
         return stronger
-    return f"every run has chance of its own: after a near miss another one may meet them; else {stronger}"
+    return f"every run draws new random numbers: after a near miss another may meet them; else {stronger}"
 
 
 def write_if_open(
@@ -134,16 +134,19 @@ def write_if_open(
     texts = pages() if pages is not None else {}
     written = write_release(decision, destination, record=record, pages=texts)
     say("written: " + ", ".join(str(path) for path in written), quiet=quiet)
-    say(f"keep {destination.trail.name} private: with its seed the noise can be undone", quiet=quiet)
-    for place in outcome.new_keys:
-        say(
-            f"keep {place.name} too: it gives people the same pseudonyms again, and tells who they are",
-            quiet=quiet,
-        )
-    parts = outcome.parts.values()
+    trail, parts = destination.trail.name, outcome.parts.values()
+    tell_private(trail, outcome, quiet=quiet)
     if any(part.plan.output.shuffle and part.release.source_rows is not None for part in parts):
-        say("the records were shuffled: which is whose stands there too, where `risk` finds it", quiet=quiet)
+        say(f"the records were shuffled; {trail} maps them to the original, and `risk` reads it", quiet=quiet)
     return written
+
+
+def tell_private(place: Path | str, outcome: PlanOutcome, *, quiet: bool) -> None:
+    """Say what must not be shared: the seed, and keys of pseudonyms that were made."""
+    say(f"do not share {place}: it contains the random seed, which can undo the protection", quiet=quiet)
+    for key in outcome.new_keys:
+        why = "it gives people the same pseudonyms again, and can reveal who they are"
+        say(f"keep {key.name} and do not share it: {why}", quiet=quiet)
 
 
 def tell_override(decision: Decision, *, quiet: bool) -> None:
@@ -153,14 +156,11 @@ def tell_override(decision: Decision, *, quiet: bool) -> None:
 
 
 def warn_of_earlier(outcome: PlanOutcome, ledger: Path, *, quiet: bool) -> None:
-    """Say if the same data were released here before with other chance: of several, noise averages out."""
+    """Say if the same data were released here before with other noise: of several, it averages out."""
     from sfumato.releasing.write_trail import earlier_releases
 
     earlier = earlier_releases(ledger, outcome)
     if earlier:
         times = "once" if earlier == 1 else f"{earlier} times"
-        say(
-            f"warning: the same data were released here {times} before: who has several releases takes the "
-            "mean of them, and fresh noise is gone",
-            quiet=quiet,
-        )
+        averaging = "whoever has several releases can average the noise away"
+        say(f"warning: the same data were released here {times} before: {averaging}", quiet=quiet)

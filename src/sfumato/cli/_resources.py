@@ -18,20 +18,20 @@ hierarchy_option = click.option(
     "hierarchy_files",
     multiple=True,
     metavar="COLUMN=FILE",
-    help="The levels a column is generalised along (see `sfumato hierarchy`); without it they are proposed.",
+    help="The hierarchy of a column, to generalise it (see `sfumato hierarchy`); proposed when not given.",
 )
 resource_option = click.option(
     "--resource",
     "resource_files",
     multiple=True,
     metavar="NAME=FILE",
-    help="A table that a method or measure names, such as the population.",
+    help="A table that a method or measure uses under this name, such as the population.",
 )
 control_option = click.option(
     "--control",
     default="",
     metavar="SHARE|FILE",
-    help="For attacks: the share of the people who sit out a rehearsal (0.2), or a file of others.",
+    help="The control group for attacks: a share of the people to hold out (0.2), or a file of other people.",
 )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from sfumato.cli._resources import request_of
-from sfumato.cli._screen import announce, emit_json, emit_table, running, say
+from sfumato.cli._screen import announce, emit_json, emit_table, in_options, running, say
 from sfumato.core import registry
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.data.scenario import by_knowledge
@@ -40,14 +40,11 @@ def score(
         shown = registry.measures_for("default")
         measures = [each for each in shown if each.aspect == aspect and each.concerns(asked.table)]
     if aspect == "utility" and asked.release is None:
-        raise ParameterError("PROTECTED must be a released file beside the original, got: none")
+        raise ParameterError("the released file is missing: sfumato utility ORIGINAL PROTECTED")
     for note in asked.notes:
         say(f"note: {note}", quiet=options["quiet"])
     if asked.release is not None and asked.release.source_rows is not None and not options["aligned"]:
-        say(
-            "note: which record is whose is known from the private trail of the release",
-            quiet=options["quiet"],
-        )
+        say("note: true matches are checked by the private trail of the release", quiet=options["quiet"])
     every = [*measures, *(requirement.measure for requirement in requirements)]
     scenarios = by_knowledge(asked.scenarios if aspect == "risk" else asked.scenarios[:1])
     scores = {
@@ -85,8 +82,8 @@ def _rehearsal(asked: AssessmentRequest) -> dict[str, Any]:
 
     if not asked.plan.recipe.steps:
         raise ParameterError(
-            f"`--control {share:g}` must have a plan whose steps can be rehearsed, got: none",
-            hint="name the plan, or with --control a file of people who are not in the release",
+            f"`--control {share:g}` needs a plan with steps, to protect the people who are not held out",
+            hint="add --plan PLAN, or name a file of people who are not in the release: --control FILE",
         )
     return {"control": share, "made_by": maker(asked.plan)}
 
@@ -140,7 +137,7 @@ def _offer(sampled: list[Measure], table: Table, run: Run, how: dict[str, Any]) 
     for measure in sampled:
         cost = estimate(PlannedWork(measures=(measure,), **how), table, run)
         takes = "" if cost is None else f": {cost.sentence()}"
-        say(f"note: {measure.name} of all {len(table):,} records is measured by -m {measure.name}{takes}")
+        say(f"note: for {measure.name} of all {len(table):,} records add -m {measure.name}{takes}")
 
 
 def _score_as_released(
@@ -155,11 +152,7 @@ def _score_as_released(
     if not names or not measures:
         return {}
     listed = quoted(names, " and ")
-    say(
-        f"note: {listed} tells which records belong together: they are judged together, as if this file were "
-        "released with it",
-        quiet=quiet,
-    )
+    say(f"note: records linked by {listed} are judged together, as if it were released too", quiet=quiet)
     return assess(table, Release.unchanged(table), measures, **asking)
 
 
@@ -183,10 +176,8 @@ def _show(measures: list[Measure], scores: dict[str, dict[str, Score]], options:
         found = scores[scenario][str(measure)]
         label = f"{scenario}: {measure}" if len(scores) > 1 else str(measure)
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
-        has_value = (
-            not found.reason or found.confidence is not None
-        )  # why it is an estimate, the measure tells
-        details = "; ".join(_score_lines(measure, found)) if has_value else found.reason
+        explained = found.reason and found.confidence is None  # why it is an estimate, the measure tells
+        details = in_options(found.reason) if explained else "; ".join(_score_lines(measure, found))
         rows.append([label, value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
@@ -219,9 +210,9 @@ def _write_report(
 def _score_lines(measure: Measure, found: Score) -> list[str]:
     between = []
     if found.interval == measure.bounds:
-        between = ["how far from it is not known"]
+        between = ["its error is unknown"]
     elif found.interval:
-        sure = "" if found.confidence is None else f" (estimated at {found.confidence:g}%)"
+        sure = "" if found.confidence is None else f" ({found.confidence:g}% confidence)"
         between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
     return between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
 

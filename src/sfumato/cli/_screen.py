@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -27,12 +28,31 @@ _READABLE = 100
 #: Paths and names are not broken.
 _WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 COMPILING = "compiling once, kept for later runs"
+#: Arguments of the Python verbs that are options here, as hints name them: ``encoding='cp1252'``.
+_ARGUMENT = re.compile(
+    r"(?<![\w?&/.-])(aligned|control|decimal|delimiter|encoding|for_|header|minutes|original|overwrite|override"
+    r"|seed|sheet)=('[^']*'|\"[^\"]*\"|[\w.-]*\w)"
+)
+_FLAGS = {"header=False": "--no-header"}
+
+
+def in_options(text: str) -> str:
+    """A sentence that names Python arguments, with the options of the command line in their place."""
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1].rstrip("_"), match[2].strip("'\"")
+        return _FLAGS.get(match[0], f"--{name}" if value == "True" else f"--{name} {value}")
+
+    return _ARGUMENT.sub(option, re.sub(r" \(in Python [^)]*\)", "", text))
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Say something to the person, not to the pipe; on a screen its lines end where that does."""
+    """Say something to the person, not to the pipe; on a screen its lines end where that does.
+
+    Errors and notes of the library name Python arguments: here they are the options of the command line.
+    """
     if not quiet:
-        click.echo(_wrap_text(text, sys.stderr), err=True)
+        click.echo(_wrap_text(in_options(text), sys.stderr), err=True)
 
 
 def _wrap_text(text: str, stream: TextIO) -> str:
@@ -63,9 +83,7 @@ def announce(
     cost = None if quiet or len(table) < FREE_UP_TO_RECORDS else estimate(works, table, run)
     large = not quiet and len(table) >= FREE_UP_TO_RECORDS
     if at_most is not None and large and (cost is None or cost.seconds >= at_most):
-        say(
-            f"this takes about {duration(at_most)}, the time it is given (--minutes); Ctrl-C stops it cleanly"
-        )
+        say(f"this takes about {duration(at_most)}, the limit of --minutes; Ctrl-C stops it cleanly")
     elif cost is not None and cost.worth_telling:
         say(f"this takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
 

@@ -1,4 +1,4 @@
-"""Check a plan without running it: every fault in it at once."""
+"""Check a plan without running it, and list all its faults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
             where = f"{name}: " if name else ""
             tables[name] = load(part)
             broken += [
-                f"{where}{v.records} records break the promise that {v.promise}"
+                f"{where}constraint violated by {count_noun(v.records, 'record')}: {v.promise}"
                 for v in violations(tables[name])
             ]
     warnings, blockers = [*plan.warnings(), *broken], plan.blockers()
@@ -49,7 +49,9 @@ def command(plan_path: Path, *, no_data: bool, unjudged: bool, as_json: bool, qu
     for warning in warnings:
         say(f"warning: {warning}", quiet=quiet)
     if blockers:
-        raise PlanError.gather("the plan", blockers, hint="nothing can be released until these are decided")
+        raise PlanError.gather(
+            "the plan", blockers, hint="decide these first: nothing can be released before"
+        )
     decision.require_leave(hint=way_on(decision, required_by=WRITE_REQUIREMENTS, fixed=True))
     count = sum(len(part.recipe.steps) for part in plan.parts.values())
-    say(f"{plan_path} is sound: {count_noun(count, 'step')}, ready to run", quiet=quiet)
+    say(f"{plan_path} has no faults: {count_noun(count, 'step')}, ready to run", quiet=quiet)

@@ -1,4 +1,4 @@
-"""Compare methods at the same level of risk or of utility."""
+"""Compare methods at the same risk, or at the same utility."""
 
 from __future__ import annotations
 
@@ -51,35 +51,38 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
     "-m", "--method", "methods", multiple=True, help="A method, such as 'mdav' or 'mdav(k=5)' (default: all)."
 )
 @click.option(
-    "--hold", help="The measure that is made equal.  [default: rank-linkage; dbrl if keys are mixed]"
+    "--hold",
+    help="Bring all methods to one value of this measure.  [default: rank-linkage; dbrl if keys are mixed]",
 )
-@click.option("--level", type=float, help="Its level (default: what the first method gives as it is).")
+@click.option(
+    "--level", type=float, help="That value (default: what the first method reaches with its settings)."
+)
 @click.option(
     "--require",
     multiple=True,
-    help="A requirement, such as 'dbrl <= 0.05': each method at its weakest setting that meets all of them.",
+    help="A requirement, such as 'dbrl <= 0.05'; each method is set as weak as meets all of them.",
 )
 @_options.for_option
-@click.option("--like", help="A protected file: hold its level; a --require without a number takes it too.")
-@click.option("--aligned", is_flag=True, help="The records of --like stand in the order of SOURCE.")
-@click.option("--rank-by", help="The measure that ranks.  [default: the profile's, or earth-movers-distance]")
 @click.option(
-    "--tolerance", default=0.01, show_default=True, help="How near is there, as a share of the level."
+    "--like", help="Hold the level of this protected file; a --require without a number takes it too."
+)
+@click.option("--aligned", is_flag=True, help="The records of --like are in the order of SOURCE.")
+@click.option(
+    "--rank-by", help="Rank the methods by this.  [default: the profile's, or earth-movers-distance]"
 )
 @click.option(
-    "--repeats", type=click.IntRange(1), help="Fresh runs per method.  [default: the profile's, or 5]"
+    "--tolerance", default=0.01, show_default=True, help="Accepted distance from the level, as a share of it."
 )
 @click.option(
-    "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the map."
+    "--repeats", type=click.IntRange(1), help="Independent runs per method.  [default: the profile's, or 5]"
 )
 @click.option(
-    "--report", type=click.Path(path_type=Path), help="Write an HTML report and its JSON twin here."
+    "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the R-U map."
 )
-@click.option(
-    "--public", is_flag=True, help="Make the report fit to publish: nothing that helps an intruder."
-)
-@click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the winner here.")
-@click.option("--why", is_flag=True, help="Say of each method that is not ranked why.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
+@click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
+@click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the best method here.")
+@click.option("--why", is_flag=True, help="Say why methods are not ranked.")
 @_options.columns_option
 @hierarchy_option
 @resource_option
@@ -109,7 +112,7 @@ def command(source: str, **options: Any) -> None:
     if place is not None:
         check_writable(place, **how)
     if options["like"] and options["level"] is not None:
-        raise ParameterError("only one of --level and --like can be given, got: both")
+        raise ParameterError("only one of --level and --like can be given")
     question = prepare_question(asked, released=options["like"], aligned=options["aligned"])
     for note in filter(None, (*question.notes, "" if options["require"] else question.others)):
         say(f"note: {note}", quiet=options["quiet"])
@@ -179,10 +182,10 @@ def _next(study: Study, context: click.Context) -> list[str]:
     lines = []
     if other and named and study.target.measure.aspect == "risk":
         line = shlex.join([*kept, *first, *named, "--hold", other])
-        lines.append(f"  {line}  # as safe as the winner by another measure")
+        lines.append(f"  {line}  # at the risk of the best method, by another measure")
     if options["write_plan"] is None:
         line = shlex.join([*kept, *first, *held, "--write-plan", "plan.toml"])
-        lines.append(f"  {line}  # write the plan of the winner")
+        lines.append(f"  {line}  # write the plan of the best method")
     return ["\nNext:", *lines] if lines else []
 
 
@@ -233,15 +236,18 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
             say(f"{outcome.step.method.name}: {outcome.level.sentence(study.target)}", quiet=quiet)
     for reached, outcomes in study.inapplicable.items():
         if outcomes and not why:
-            say(f"{fold(reached, [o.step.method.name for o in outcomes])}; --why says why", quiet=quiet)
+            say(
+                f"{fold(reached, [o.step.method.name for o in outcomes])}; --why gives the reasons",
+                quiet=quiet,
+            )
 
 
 def _show_other_risks(outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
-    """The risks that nobody held, of each method that was measured."""
+    """The risks that were not held equal, of each method that was measured."""
     measured = [outcome for outcome in outcomes if outcome.other_risks]
     if not measured:
         return
-    say("\nrisks of one release each, whatever was held:", quiet=quiet)
+    say("\nOther risks, measured once per method (not equalised):", quiet=quiet)
     rows = [[o.step.method.name, *(_score_text(score) for score in o.other_risks.values())] for o in measured]
     emit_table(["method", *measured[0].other_risks], rows, right=range(1, len(rows[0])))
     sampled = {s.reason for o in measured for s in o.other_risks.values() if s.status is Status.APPROXIMATE}

@@ -1,4 +1,4 @@
-"""Print the script that makes the shell complete sfumato's commands."""
+"""Print a script that completes sfumato's commands in your shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a file in another format, with its labels and missing codes where the format can hold them."""
+"""Convert a file to another format, with its labels and missing codes where the format has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from sfumato.cli._options import overwrite_option, plan_option, quiet_option, reading_of, reading_options
 from sfumato.cli._screen import say
-from sfumato.errors import PlanError, SfumatoError
+from sfumato.errors import PlanError, SfumatoError, count_noun
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sfumato.data.table import Table
 
 _EPILOG = (
-    "SOURCE and OUT are files, whose suffix says the format, or tables of a database such as "
-    "sqlite:people.db?table=persons; SOURCE may be a built-in data set. Nothing is protected: the order of "
-    "the records is kept, and what comes out is no release."
+    "SOURCE and OUT are files, whose suffix is the format, or tables of a database such as "
+    "sqlite:people.db?table=persons; SOURCE may be a built-in data set. Nothing is protected, and the "
+    "records keep their order: the output is not a release."
 )
 
 
@@ -53,10 +53,13 @@ def command(
     check_writable(out, originals=originals, overwrite=overwrite)
     table = _read(source, plan_path, how)
     write(table, out, originals=originals, overwrite=overwrite, guard=guard)
-    say(f"{len(table)} records, {len(table.names)} columns written to {out}", quiet=quiet)
+    say(
+        f"{count_noun(len(table), 'record')}, {count_noun(len(table.names), 'column')} written to {out}",
+        quiet=quiet,
+    )
     for note in _lost_facts(table, out):
         say(f"note: {note}", quiet=quiet)
-    say("note: nothing was protected, and the records are in their order: this is no release", quiet=quiet)
+    say("note: nothing was protected, and the records keep their order: this is not a release", quiet=quiet)
 
 
 def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
@@ -68,7 +71,7 @@ def _read(source: str, plan_path: Path | None, how: Mapping[str, Any]) -> Table:
     plan = Plan.read(plan_path) if plan_path else Plan()
     schema = plan.schema
     if plan_path is not None and schema is None:
-        raise PlanError(f"the plan `{plan_path}` must declare the columns, got: none")
+        raise PlanError(f"the plan `{plan_path}` declares no columns")
     if source.startswith("builtin:"):
         from sfumato import datasets
 
@@ -114,14 +117,14 @@ def _kind_of(dtype: pl.DataType) -> Kind:
 
 
 def _lost_facts(table: Table, out: str) -> list[str]:
-    """Say what the new file no longer tells of the columns, found by reading its first record again."""
+    """Say what the new file lost about the columns, found by reading its first record again."""
     from sfumato.data.guess.overview import name_columns
     from sfumato.io import read_contents
 
     try:
         again = read_contents(out, rows=1)
     except SfumatoError:  # it is written all the same
-        return ["the new file could not be read again, so it is not known what it keeps of labels and codes"]
+        return ["the new file could not be read back: whether it has all labels and missing codes is unknown"]
     lost: dict[str, list[str]] = {}
     before, after = table.frame.schema, again.frame.schema
     for column in table.schema.columns:

@@ -1,4 +1,4 @@
-"""Say whether this installation works, and what it is made of."""
+"""Check this installation, and list its packages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def command(*, warm: bool, as_json: bool, quiet: bool) -> None:
     else:
         emit_table(["what", "found", "state"], rows)
     if any(state.startswith("broken") for _, _, state in rows):
-        raise MissingDependencyError("the installation must work, got: a broken part", hint="see the table")
+        raise MissingDependencyError("the installation is broken", hint="the table shows which part")
 
 
 def _optional(package: str, extra: str, purpose: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Explain a record (in private), a measure or a method: why it is at risk, what a number means."""
+"""Explain a measure, a method or a score; or, in private, why a record is at risk."""
 
 from __future__ import annotations
 
@@ -32,25 +32,32 @@ if TYPE_CHECKING:
     "explain",
     help=__doc__,
     epilog=f"WHAT is the name of a measure or method; or {_options.SOURCE}. "
-    "What is said of records is private.",
+    "Explanations of records are private.",
 )
 @click.argument("what", required=False)
-@click.option("--record", type=int, help="The record at this position, the first is 0. Keep it private.")
-@click.option("--riskiest", type=int, help="The positions of so many records most at risk. Keep it private.")
-@click.option("--measure", "measures", multiple=True, help="A measure: its meaning, its score, or its view.")
-@click.option("-m", "--method", "methods", multiple=True, help="A step of protection, such as 'mdav(k=5)'.")
+@click.option("--record", type=int, help="Explain the record at this position (the first is 0). Private.")
+@click.option("--riskiest", type=int, help="List this many records with the highest risk. Private.")
+@click.option("--measure", "measures", multiple=True, help="A measure to explain, or to judge records by.")
 @click.option(
-    "--plan", "plan_path", type=click.Path(path_type=Path), help="Take columns, intruder and steps from it."
+    "-m", "--method", "methods", multiple=True, help="A method to protect SOURCE by, such as 'mdav(k=5)'."
+)
+@click.option(
+    "--plan",
+    "plan_path",
+    type=click.Path(path_type=Path),
+    help="Take columns, intruders and steps from this plan.",
 )
 @click.option("--scenario", help="Which intruder of the plan (default: the first).")
-@click.option("--released", help="A protected file that is there already.")
-@click.option("--aligned", is_flag=True, help="Its records stand in the order of SOURCE.")
+@click.option("--released", help="The released file, if it exists already.")
+@click.option("--aligned", is_flag=True, help="Its records are in the order of SOURCE.")
 @click.option(
-    "--replay", type=click.Path(path_type=Path), help="Follow the plan with the chance of this private trail."
+    "--replay",
+    type=click.Path(path_type=Path),
+    help="Follow the plan with the random numbers of this private trail.",
 )
 @hierarchy_option
 @resource_option
-@click.option("--k", type=click.IntRange(2), help="How many should be alike  [default: the plan's k, or 5].")
+@click.option("--k", type=click.IntRange(2), help="Class size to reach.  [default: the plan's k, or 5]")
 @_options.columns_option
 @_options.reading_options
 @_options.seed_option
@@ -63,7 +70,7 @@ def command(what: str | None, **options: Any) -> None:
         _explain_names([what] if what else options["measures"], as_json=options["as_json"])
         return
     if what is None:
-        raise ParameterError("SOURCE must be named to explain its records, got: none")
+        raise ParameterError("SOURCE is missing: name the file whose records are to be explained")
     _require_sense(options, of_records=of_records)
     with running(
         quiet=options["quiet"], seed=options["seed"], randomness=_randomness_of_trail(options)
@@ -80,7 +87,7 @@ def command(what: str | None, **options: Any) -> None:
 def _require_sense(options: dict[str, Any], *, of_records: bool) -> None:
     if not of_records and not options["measures"]:
         raise ParameterError(
-            "what is to be explained of a file must be said, got: nothing",
+            "what to explain about the file is missing",
             hint="give --record POSITION, --riskiest COUNT or --measure NAME",
         )
     for first, second in (
@@ -88,9 +95,9 @@ def _require_sense(options: dict[str, Any], *, of_records: bool) -> None:
     ):  # fmt: skip
         if options[first] not in {None, ()} and options[second] not in {None, ()}:
             names = [{"methods": "method"}.get(name, name) for name in (first, second)]
-            raise ParameterError(f"only one of --{names[0]} and --{names[1]} can be given, got: both")
+            raise ParameterError(f"only one of --{names[0]} and --{names[1]} can be given")
     if options["scenario"] and options["plan_path"] is None:
-        raise ParameterError("--scenario must come with --plan, got: no plan")
+        raise ParameterError("--scenario needs --plan")
 
 
 def _randomness_of_trail(options: dict[str, Any]) -> ByPlace | None:
@@ -147,7 +154,7 @@ def _explain_names(names: list[str], *, as_json: bool) -> None:
 
     if not names:
         raise ParameterError(
-            "a measure, a method or a file must be named, got: nothing",
+            "what to explain is missing: name a measure, a method or a file",
             hint="`sfumato explain dbrl`, or `sfumato explain FILE --record 0`",
         )
     classes = [_component_by_name(name) for name in names]
@@ -182,7 +189,7 @@ class _ExplainedCase:
         from sfumato.releasing.prepare import prepare_question
 
         if options["plan_path"] is not None and Plan.read(options["plan_path"]).tables:
-            raise PlanError("the plan must be for one table to explain a record, got: several tables")
+            raise PlanError("records can be explained for a plan of one table; this plan has several")
         asked = prepare_question(
             request_of(source, options), released=options["released"], aligned=options["aligned"]
         )
@@ -202,7 +209,7 @@ class _ExplainedCase:
 
 
 def _k(plan: Plan) -> int:
-    """How many the plan wants to be alike, or the usual five."""
+    """The class size that the plan requires, or the usual five."""
     asked = (each.requirement.required_class_size for each in plan.demands)
     wanted = [alike for alike in asked if alike is not None]
     return max([*wanted, 2]) if wanted else 5

@@ -1,4 +1,4 @@
-"""Say whether a plan's release, or a file, may leave: for people, and for machines that build releases."""
+"""Decide whether a file, or what a plan makes, may be released; for people and for pipelines."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from sfumato.releasing.decide import Decision
 
 _EPILOG = (
-    "SOURCE is a plan, which is carried out without writing anything; or a file as it would leave, or a "
-    "release folder, which bring the plan along by which they were released. "
-    "Exit code 0: it may leave; 1: it may not."
+    "SOURCE is a plan, which is carried out without writing anything; or a file to be released; or a "
+    "release folder. A released file or folder is judged by the plan that made it. "
+    "Exit code 0: it may be released; 1: it may not."
 )
 
 
 @click.command("gate", help=__doc__, epilog=_EPILOG)
 @click.argument("source")
-@click.option("--original", help="What a file was made of, for measures that need both.")
-@click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
+@click.option("--original", help="The original of the file, for measures that need both.")
+@click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @_options.require_option
 @_options.for_option
 @_options.roles_option
@@ -38,18 +38,21 @@ _EPILOG = (
 @control_option
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "junit", "sarif"]), default="text",
-    show_default=True, help="What is written to stdout, or to --out.",
+    show_default=True, help="The format of the result.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="A file for what was found.")
+@_options.json_option
+@click.option("--out", type=click.Path(path_type=Path), help="Write the result here instead of to stdout.")
 @click.option(
-    "--override", metavar="REASON", help="Open the gate all the same; the reason is recorded beside SOURCE."
+    "--override",
+    metavar="REASON",
+    help="Allow it despite the problems found; the reason is recorded beside SOURCE.",
 )
 @_options.reading_options
 @_options.seed_option
 @_options.overwrite_option
 @_options.quiet_option
 def command(source: str, **options: Any) -> None:
-    """Say whether a release may leave."""
+    """Decide whether it may be released."""
     from sfumato.io import check_writable, write_text
     from sfumato.recipes.parts import fingerprint
     from sfumato.releasing.decide import override
@@ -64,18 +67,16 @@ def command(source: str, **options: Any) -> None:
         path = Path(source)
         known = fingerprint(path) if path.is_file() else ""
         decision = override(decision, reason, path if path.is_dir() else path.parent, sha256=known)
-    text = _text(decision, options["form"])
+    text = _text(decision, "json" if options["as_json"] else options["form"])
     if out is None:
         emit_line(text.rstrip("\n"))
     else:
         write_text(out, text, originals=[source], overwrite=options["overwrite"])
         say(f"written: {out}", quiet=quiet)
     if not decision.may_leave:
-        count = len(decision.findings)
-        raise RequirementError(
-            f"{source} may not leave: {count_noun(count, 'finding')}",
-            hint='mend them; or --override "REASON", which is recorded',
-        )
+        problems = count_noun(len(decision.findings), "problem")
+        hint = 'fix what is listed; or allow it anyway with --override "REASON", which is recorded'
+        raise RequirementError(f"{source} may not be released: {problems}", hint=hint)
 
 
 def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
@@ -83,9 +84,8 @@ def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
     from sfumato.releasing.decide import decide_plan
     from sfumato.releasing.prepare import with_control, with_requirements
 
-    given = [name for name in ("original", "plan_path", "roles") if options[name]]
-    if given:
-        raise ParameterError("--original, --plan and --role are for a file, got: a plan, which says all that")
+    if any(options[name] for name in ("original", "plan_path", "roles")):
+        raise ParameterError("--original, --plan and --role are for a file; a plan has its own")
     plan = with_control(Plan.read(Path(source)), options["control"])
     return decide_plan(with_requirements(plan, request_of(source, options)), run, subject=source)
 
@@ -117,7 +117,7 @@ def _text(decision: Decision, form: str) -> str:
     blocked = "overridden" if decision.override else "blocks"
     return "\n".join(
         [
-            f"{decision.subject}: {'may leave' if decision.may_leave else 'may not leave'}",
+            f"{decision.subject}: {'may' if decision.may_leave else 'may not'} be released",
             *(f"  {blocked}  {each.rule}: {each.message}" for each in decision.findings),
             *(f"  ok  {each}" for each in decision.met_requirements),
             *([f"  because: {decision.override}"] if decision.override else []),

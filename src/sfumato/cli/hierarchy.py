@@ -1,4 +1,4 @@
-"""Propose the coarser values of a column, level by level, or check a file that has them."""
+"""Propose a hierarchy of coarser values for a column, or check one from a file."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _EXAMPLES = 3
     "--check", "check_path", type=click.Path(path_type=Path), help="Check this hierarchy file instead (CSV)."
 )
 @click.option(
-    "-k", type=click.IntRange(2), default=5, show_default=True, help="Classes below this are small."
+    "-k", type=click.IntRange(2), default=5, show_default=True, help="Classes below this size are small."
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the proposal here, as ARX reads it (CSV)."
+    "--out", type=click.Path(path_type=Path), help="Write the proposal here, in the format of ARX (CSV)."
 )
 @_options.reading_options
 @_options.overwrite_option
@@ -48,7 +48,7 @@ def command(source: str, column: str, **options: Any) -> None:
 
     out, quiet = options["out"], options["quiet"]
     if out is not None and options["check_path"] is not None:
-        raise ParameterError("only one of --check and --out can be given, got: both")
+        raise ParameterError("only one of --check and --out can be given")
     if out is not None:
         originals = [] if source.startswith("builtin:") else [source]
         check_writable(out, originals=originals, overwrite=options["overwrite"])
@@ -56,7 +56,7 @@ def command(source: str, column: str, **options: Any) -> None:
     table = resolve(request).read(request)
     require_columns(table.schema, [column])
     if table.is_generalised(column):
-        raise DataError(f"a hierarchy is built from exact values, got: `{column}`, which is generalised")
+        raise DataError(f"`{column}` is generalised already; a hierarchy is built from exact values")
     described = table.schema[column]
     values = present_values(described, table.frame[column])
     if options["check_path"] is not None:
@@ -66,7 +66,7 @@ def command(source: str, column: str, **options: Any) -> None:
     _show(hierarchy, values, column, options)
     if out is not None:
         write_hierarchy(hierarchy, out, overwrite=options["overwrite"])
-        say(f"written: {out} — change it as you like, then --check it", quiet=quiet)
+        say(f"written: {out}; edit it as you like, then check it with --check {out}", quiet=quiet)
 
 
 def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[str, Any]) -> None:
@@ -90,13 +90,13 @@ def _show(hierarchy: Hierarchy, values: pl.Series, column: str, options: dict[st
         emit_table(["level", "labels", f"records in classes below {k}", "such as"], rows, right=[0, 1, 2])
     if faults:
         raise DataError(
-            f"the hierarchy of `{column}` must hold every value of its column, got {faults[0]}",
+            f"the hierarchy of `{column}` does not fit the column: {faults[0]}",
             hint="add the rows to the file, or declare the codes as missing in a plan",
         )
 
 
 def _levels(hierarchy: Hierarchy, values: pl.Series, k: int) -> list[dict[str, Any]]:
-    """For each level its labels, and the share of the records with a value that are of a small class."""
+    """For each level its labels, and the share of the records with a value that are in a small class."""
     import numpy as np
 
     levels = []

@@ -1,4 +1,4 @@
-"""Look into a file: what is in it, what each column seems to be and why; write a starter plan."""
+"""Show what is in a file, propose a role for each column, and write a starter plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from sfumato.cli import _options
 from sfumato.cli._screen import emit_json, emit_table, say
-from sfumato.errors import note_renamed
+from sfumato.errors import count_noun, note_renamed
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview, Summary
@@ -52,7 +52,8 @@ def command(
         emit_json({"source": source, "format": _format(source), "bytes": size, **found.to_dict()})
     else:
         facts = ", ".join([_format(source), *([] if size is None else [in_bytes(size)])])
-        say(f"{source}: {found.records} records, {len(found.columns)} columns ({facts})", quiet=quiet)
+        sizes = f"{count_noun(found.records, 'record')}, {count_noun(len(found.columns), 'column')}"
+        say(f"{source}: {sizes} ({facts})", quiet=quiet)
         _show(found)
         for warning in found.warnings():
             say(f"note: {warning}", quiet=quiet)
@@ -60,10 +61,9 @@ def command(
         text = starter(source, found, plan_path, how, profile or DEFAULT_PROFILE)
         write_text(plan_path, text, originals=originals, overwrite=overwrite)
         if profile is None:
-            say(
-                f"it requires what the profile {DEFAULT_PROFILE} does: --for public … for others", quiet=quiet
-            )
-        say(f"plan: {plan_path} — decide every role, then `sfumato check {plan_path}`", quiet=quiet)
+            how_else = "for another profile add --for public, for example"
+            say(f"the plan has the requirements of `{DEFAULT_PROFILE}`; {how_else}", quiet=quiet)
+        say(f"plan: {plan_path}; check every role in it, then `sfumato check {plan_path}`", quiet=quiet)
 
 
 def look_into(source: str, how: Mapping[str, Any], roles: Mapping[str, str] | None = None) -> Overview:
@@ -127,18 +127,20 @@ def starter(source: str, found: Overview, plan_path: Path, how: Mapping[str, Any
     data = _source(source, plan_path, {**found.reading, **how})
     used = Profile.of(profile)
     plan = starters.starter(found.schema, used, data)
-    head = ["# A starter plan. Give every column a role, choose the steps, then: sfumato check, sfumato run."]
+    head = [
+        "# A starter plan. Check the role of every column and the steps, then: sfumato check, sfumato run."
+    ]
     undecided = found.schema.columns_without_role()
     if undecided:
-        head.append(f"# Not decided yet, so taken as known: {', '.join(map(_one_line, undecided))}")
+        head.append(f"# Without a role, so treated as keys: {', '.join(map(_one_line, undecided))}")
     head.append(f"# The requirements are those of the profile {used.name}: `sfumato profiles {used.name}`.")
     head += [
-        f"# `{_one_line(name)}` tells whose records belong together: not in `drop` it stays, renamed."
+        f"# `{_one_line(name)}` links records: remove it from `drop` to release it as a pseudonym."
         for name in plan.output.drop
     ]
     head += [f"# {_one_line(each)}" for each in used.left_out(found.schema)]
     if not plan.recipe.steps:
-        head.append("# No step: this profile requires nothing of the records, or there is no key to protect.")
+        head.append("# No step: this profile requires nothing of the records, or no column is a key.")
     return "\n".join([*head, "", _add_comments(plan.to_toml(), found)])
 
 

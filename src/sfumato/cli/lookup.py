@@ -1,4 +1,4 @@
-"""Find whose number a pseudonym is: for the owner, who has the data and the key."""
+"""Find the original number behind a pseudonym; this needs the data and the key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from sfumato.cli._options import json_option, plan_argument
 from sfumato.cli._screen import emit_json, emit_table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 
 
 @click.command("lookup", help=__doc__)
@@ -37,6 +37,6 @@ def command(plan_path: Path, pseudonyms: tuple[str, ...], *, trail: Path | None,
         emit_table(("pseudonym", "column", "number"), rows)
     if lost:
         raise DataError(
-            f"each pseudonym must be of somebody in the plan's data, got: {lost} of {len(found)} of nobody",
-            hint="was it released from other data, or under another key or trail?",
+            f"not found in the plan's data: {lost} of {count_noun(len(found), 'pseudonym')}",
+            hint="they may come from other data, or from another key or trail",
         )

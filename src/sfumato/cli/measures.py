@@ -14,7 +14,7 @@ from sfumato.cli._options import json_option
     "--for",
     "wanted",
     default="",
-    help="Only those of risk or of utility, or for these kinds of column, comma-separated.",
+    help="Only measures of `risk` or `utility`, or for these kinds of column; comma-separated.",
 )
 @json_option
 def command(name: str | None, *, wanted: str, as_json: bool) -> None:

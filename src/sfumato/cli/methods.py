@@ -18,7 +18,7 @@ from sfumato.core.method import Method, Nature
     "--for",
     "wanted",
     default="",
-    help="Only those for these kinds of column, comma-separated, of a nature, or that enforce requirements.",
+    help="Only methods for these kinds of column, of a nature (synthetic …), or that enforce `requirements`.",
 )
 @json_option
 def command(name: str | None, *, wanted: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""List the release profiles, show one with its reasons, or write one to edit."""
+"""List the release profiles, show one with its reasons, or write a copy to edit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.core.references import cite
 from sfumato.recipes.profile import Profile
 
 
-@click.command("profiles", help=__doc__, epilog="NAME is a profile, or the file of one.")
+@click.command("profiles", help=__doc__, epilog="NAME is a profile or a profile file.")
 @click.argument("name", required=False)
 @click.option("--write", type=click.Path(path_type=Path), help="Write the profile here, to edit.")
 @overwrite_option
@@ -42,7 +42,7 @@ def command(name: str | None, *, write: Path | None, overwrite: bool, as_json: b
             alone, in_series = (", ".join(_short(profile, series=each)) for each in (False, True))
             more = f"; in a series also {in_series}" if in_series else ""
             emit_text(f"Requires {alone or 'nothing of the records'}{more}.", indent=2)
-        click.echo("\n`sfumato profiles NAME` gives the reasons; --write FILE makes one of your own.")
+        click.echo("\n`sfumato profiles NAME` gives the reasons; with --write FILE it writes a copy to edit.")
     else:
         _show(chosen[0])
 
@@ -89,19 +89,19 @@ def _show(profile: Profile) -> None:
     """Write a profile as a page of text."""
     click.echo(f"{profile.title} ({profile.name})")
     emit_text(profile.summary)
-    click.echo("\nWho might look")
+    click.echo("\nIntruders considered")
     for intruder in profile.intruders:
         emit_text(intruder.name, indent=2)
         emit_text(intruder.reason, indent=6)
-    click.echo("\nWhat is required")
+    click.echo("\nRequirements")
     for threshold in profile.thresholds:
-        whom = ", ".join(threshold.scenarios) or "everyone"
+        whom = ", ".join(threshold.scenarios) or "every intruder"
         short, when = threshold.requirement.short, ", in a series of releases" if threshold.series else ""
         emit_text(f"{short}   (against {whom}{when})", indent=2)
         for text in (threshold.reason, *map(cite, threshold.references)):
             emit_text(text, indent=6)
     if not profile.thresholds:
-        emit_text("nothing of the records: identifiers are left out, and results are checked", indent=2)
+        emit_text("None on the records: direct identifiers are removed, and results are checked.", indent=2)
     if profile.report:
         click.echo("")
-        emit_text("Worth reporting: " + ", ".join(str(measure) for measure in profile.report))
+        emit_text("Measures to report: " + ", ".join(str(measure) for measure in profile.report))

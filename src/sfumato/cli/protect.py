@@ -1,4 +1,4 @@
-"""Protect a file by one method."""
+"""Protect a file with one method."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sfumato.cli._resources import control_option, hierarchy_option, resource_op
 from sfumato.cli._screen import running, say
 from sfumato.core import registry
 from sfumato.core.method import Method
+from sfumato.errors import count_noun
 
 
 class _MethodVerbs(click.Group):
@@ -47,13 +48,13 @@ def _command_of(cls: type[Method]) -> click.Command:
 
 _shared = [
     _options.columns_option,
-    click.option("-o", "--out", required=True, help="Where the protected file goes."),
-    click.option("--within", multiple=True, help="Protect apart within each combination of these columns."),
-    click.option("--together", default="", help="Treat the records that share this column's value as one."),
-    click.option("--drop", multiple=True, help="Columns to leave out of the output, such as identifiers."),
+    click.option("-o", "--out", required=True, help="The protected file to write."),
     click.option(
-        "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
+        "--within", multiple=True, help="Protect each combination of these columns (stratum) separately."
     ),
+    click.option("--together", default="", help="Treat records with the same value in this column as one."),
+    click.option("--drop", multiple=True, help="Columns to remove, such as direct identifiers."),
+    _options.keep_order_option,
     _options.require_option,
     _options.for_option,
     _options.unjudged_option,
@@ -95,12 +96,12 @@ def _protect(method: Method, options: dict[str, Any]) -> None:
         decision = decide(outcome, subject=subject, override=reason, unjudged=options["unjudged"])
         written = write_if_open(decision, destination, required_by=REQUIRE_IT, quiet=quiet)
     columns = ", ".join(outcome.release.provenance[0].columns)
-    records = len(outcome.release.first)
+    records = count_noun(len(outcome.release.first), "record")
     files = list(destination.files("", outcome.release.tables).values())
     places = f"{', '.join(map(str, files[:-1]))} and {files[-1]}" if len(files) > 1 else out
-    say(f"{method.title} on {columns}: {records} records written to {places}", quiet=quiet)
+    say(f"{method.title} on {columns}: {records} written to {places}", quiet=quiet)
     for place in files:
         if isinstance(place, Path) and (labels := codebook_path(place)) in written:
-            say(f"what the labels of groups stand for is in {labels}", quiet=quiet)
+            say(f"the codebook of the group labels is {labels}", quiet=quiet)
     if outcome.randomness.is_given:
-        say("note: made with a given seed, so for experiments only", quiet=quiet)
+        say("note: made with a given seed: for experiments only", quiet=quiet)

@@ -1,4 +1,4 @@
-"""Protect anew until few are linked, then release the file with its bound; or release nothing."""
+"""Protect repeatedly until few records can be linked; then release the file with a bound, else nothing."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
     "methods",
     multiple=True,
     required=True,
-    help="A method, such as 'mdav(k=5)'; several: each after the one before, which should protect less. "
-    "One alone is strengthened by itself.",
+    help="A method, such as 'mdav(k=5)'. Give several from weak to strong, or one, which is made stronger "
+    "step by step.",
 )
-@click.option("-o", "--out", required=True, help="Where the release goes.")
+@click.option("-o", "--out", required=True, help="The file to release.")
 @click.option(
     "--local", default=0.05, show_default=True, help="Largest share of records linked one by one (DBRL)."
 )
 @click.option(
-    "--everywhere", default=0.05, show_default=True, help="Largest share linked all at once (GDBRL)."
+    "--everywhere",
+    default=0.05,
+    show_default=True,
+    help="Largest share of records linked all at once (GDBRL).",
 )
 @click.option(
     "--attempts", default=3, show_default=True, type=click.IntRange(1), help="Attempts at each setting."
 )
 @click.option(
     "--rungs", default=9, show_default=True, type=click.IntRange(2),
-    help="Settings over the range of a method that is strengthened by itself.",
+    help="Strengths to try if only one method is given.",
 )  # fmt: skip
-@click.option("--drop", multiple=True, help="Columns to leave out of the output, such as identifiers.")
-@click.option(
-    "--keep-order", is_flag=True, help="Do not shuffle the records; file order can identify people."
-)
+@_options.drop_option
+@_options.keep_order_option
 @_options.columns_option
 @_options.require_option
 @_options.for_option
@@ -102,9 +103,8 @@ def command(source: str, **options: Any) -> None:
         tell(outcome, quiet=quiet)
         decision = decide(outcome, subject=source, override=reason)
         write_if_open(decision, destination, required_by=REQUIRE_IT, quiet=quiet, record=record)
-    say(f"released with the bound Δ = {ends[0].bound:g}, which may be published: no record moved "
-        "farther in what the intruder knows",
-        quiet=quiet)  # fmt: skip
+    bound = f"Δ = {ends[0].bound:.4g}, which may be published"
+    say(f"released with the bound {bound}: no record moved farther in the intruder's columns", quiet=quiet)
 
 
 def _plan_with_limits(plan: Plan, limits: LinkageLimits, columns: tuple[str, ...]) -> tuple[Plan, Scenario]:

@@ -1,4 +1,4 @@
-"""Make a release for someone in one go: inspect, ask, search, judge, and write a folder."""
+"""Make a release in one go: inspect, ask, search for a recipe, check it, and write a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 
 from sfumato.cli import _options
 from sfumato.cli._questions import ask_about, ask_matters, ask_obstacles, ask_roles
-from sfumato.cli._release import warn_of_earlier
+from sfumato.cli._release import tell_private, warn_of_earlier
 from sfumato.cli._resources import control_option, request_of
 from sfumato.cli._screen import emit_json, running, say
 from sfumato.errors import UnreachableError
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _EPILOG = (
-    "A plan that has steps is carried out as it stands; for others a recipe is searched. The folder "
-    "appears whole, or not at all; what is in its folder `private` stays with you."
+    "A plan with steps is carried out as it is; else a recipe is searched for. The folder is written "
+    "completely or not at all. Do not share its subfolder `private`."
 )
 
 
-@click.command("release", help=__doc__, epilog=f"SOURCE is a plan, {_options.SOURCE}. {_EPILOG}")
+@click.command("release", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}. {_EPILOG}")
 @click.argument("source")
 @_options.for_option
 @click.option(
     "--minutes", default=5.0, show_default=True, type=click.FloatRange(0, min_open=True),
-    help="How long it may take in all, from reading to writing.",
+    help="Time limit in minutes, from reading to writing.",
 )  # fmt: skip
 @_options.roles_option
 @_options.drop_option
@@ -47,10 +47,10 @@ _EPILOG = (
 )
 @_options.about_options
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
-@click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
+@click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all).")
 @control_option
 @click.option(
-    "-y", "--yes", is_flag=True, help="Ask nothing: take every proposal, and stop where there is none."
+    "-y", "--yes", is_flag=True, help="Ask nothing: accept every proposal, and stop if a column has none."
 )
 @_options.override_option
 @_options.reading_options
@@ -80,7 +80,7 @@ def command(source: str, **options: Any) -> None:
         since = time.monotonic()  # what people think about does not count
     plan = prepared.plan
     if options["profile"] is None and prepared.source is None:
-        say(f"for {DEFAULT_PROFILE} use; --for public, industry or secure for others", quiet=quiet)
+        say(f"profile: {DEFAULT_PROFILE}; for another add --for public, industry or secure", quiet=quiet)
     place = folder_of(plan, folder, overwrite=options["overwrite"], source=prepared.source)
     place.check(plan)
     if prepared.table is not None and not any(each.is_final for each in obstacles):
@@ -152,14 +152,14 @@ def _next(released: Released, folder: Path, source: str) -> list[str]:
     private = folder / PRIVATE
     tables = [Path(part.output.path).name for part in released.plan.parts.values()]
     lines = [
-        f"  read {private / REPORT}; what is in `{PRIVATE}` stays with you",
+        f"  read {private / REPORT}; do not share the folder `{PRIVATE}`",
         f"  sfumato verify {shlex.quote(str(folder))}",
     ]
     if len(tables) == 1 and len(released.part.copies) == 1 and released.release.plain:
         table = shlex.quote(str(folder / tables[0]))
-        lines.append(f"  sfumato risk {shlex.quote(source)} {table}  # by other measures")
+        lines.append(f"  sfumato risk {shlex.quote(source)} {table}  # more measures of risk")
     plan = shlex.quote(str(private / PLAN))
-    return [*lines, f"  sfumato release {plan} --overwrite  # edited"]
+    return [*lines, f"  sfumato release {plan} --overwrite  # plan edited"]
 
 
 def _tell_files(released: Released, folder: Path, written: Sequence[Path], *, quiet: bool) -> None:
@@ -167,9 +167,4 @@ def _tell_files(released: Released, folder: Path, written: Sequence[Path], *, qu
 
     leaves = [path.name for path in written if path.parent == folder]
     say(f"written: {folder} with {', '.join(leaves)}", quiet=quiet)
-    say(f"keep {folder / PRIVATE} private: with the seed in it the noise can be undone", quiet=quiet)
-    for key in released.outcome.new_keys:
-        say(
-            f"keep {key.name} too: it gives people the same pseudonyms again, and tells who they are",
-            quiet=quiet,
-        )
+    tell_private(folder / PRIVATE, released.outcome, quiet=quiet)

@@ -13,7 +13,9 @@ from sfumato.cli._score import score
 
 
 @click.command(
-    "risk", help=__doc__, epilog=f"ORIGINAL is {_options.SOURCE}. Columns are those the intruder knows."
+    "risk",
+    help=__doc__,
+    epilog=f"ORIGINAL is {_options.SOURCE}. --columns are those that the intruder knows.",
 )
 @click.argument("original")
 @click.argument("protected", required=False)
@@ -21,16 +23,16 @@ from sfumato.cli._score import score
     "-m",
     "--measure",
     multiple=True,
-    help="A measure, such as dbrl, or all (default: the usual ones).",
+    help="A measure, such as dbrl, or all (default: the standard ones).",
 )
 @click.option(
-    "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if unmet."
+    "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if not met."
 )
-@click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
-@click.option("--per-record", is_flag=True, help="With --json: each record's own risk too. Keep it private.")
+@click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
+@click.option("--per-record", is_flag=True, help="With --json: also the risk of each record. Private.")
 @click.option(
     "--report", type=click.Path(path_type=Path),
-    help="Write the scores with their pictures here, as HTML and its JSON twin. Keep it private.",
+    help="Write the scores with charts here, as HTML and JSON. Private.",
 )  # fmt: skip
 @_options.overwrite_option
 @_options.columns_option

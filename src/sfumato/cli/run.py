@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 @click.command("run", help=__doc__)
 @_options.plan_argument
 @click.option(
-    "--replay", type=click.Path(path_type=Path), help="Rerun with the chance of this private audit trail."
+    "--replay", type=click.Path(path_type=Path), help="Rerun with the random numbers of this private trail."
 )
 @control_option
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
-    help="Write what the release tells here, as HTML and its JSON twin. Keep it private.",
+    help="Write a report on the release here, as HTML and JSON. Private.",
 )
 @click.option(
-    "--public", is_flag=True, help="The report without parameters, risks and small groups, to publish."
+    "--public",
+    is_flag=True,
+    help="Leave parameters, risks and small groups out of the report, to publish it.",
 )
 @_options.unjudged_option
 @_options.override_option
@@ -53,9 +55,9 @@ def command(
     from sfumato.report.page import twins
 
     if replay is not None and seed is not None:
-        raise ParameterError("only one of --seed and --replay can be given, got: both")
+        raise ParameterError("only one of --seed and --replay can be given")
     if public and report is None:
-        raise ParameterError("`--public` must come with `--report FILE.html`, got: no report")
+        raise ParameterError("`--public` needs `--report FILE.html`")
     reason = _options.reason_of({"override": override})
     plan = with_control(Plan.read(plan_path), control)
     pages = twins(report) if report is not None else ()

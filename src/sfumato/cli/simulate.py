@@ -1,4 +1,4 @@
-"""Draw samples of a known population, and see which estimator of population risk to trust."""
+"""Draw samples from a known population, and see which estimator of population risk comes nearest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import click
 from sfumato.cli import _options
 from sfumato.cli._resources import request_of
 from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
+from sfumato.errors import count_noun
 
 if TYPE_CHECKING:
     from sfumato.study.simulate import Simulation
 
 
-@click.command("simulate", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}; all of it is the population.")
+@click.command(
+    "simulate", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}, taken as the whole population."
+)
 @click.argument("source")
 @click.option("--fraction", default=0.05, show_default=True, help="Share of the population in a sample.")
 @click.option("--draws", default=100, show_default=True, type=click.IntRange(1), help="Number of samples.")
@@ -24,10 +27,8 @@ if TYPE_CHECKING:
     "-m", "--measure", multiple=True,
     help="An estimator, such as 'population-uniqueness(model=ewens)' (default: all, by each model).",
 )  # fmt: skip
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Draw no more after so long.")
-@click.option(
-    "--report", type=click.Path(path_type=Path), help="Write an HTML report and its JSON twin here."
-)
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Time limit in minutes.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
 @_options.columns_option
 @_options.plan_option
 @_options.reading_options
@@ -50,10 +51,8 @@ def command(source: str, **options: Any) -> None:
     asked = prepare_question(request_of(source, options))
     if asked.others:
         say(f"note: {asked.others}", quiet=options["quiet"])
-    say(
-        f"drawing {options['draws']} samples; --minutes ends it earlier, Ctrl-C stops it cleanly",
-        quiet=options["quiet"],
-    )
+    samples = count_noun(options["draws"], "sample")
+    say(f"drawing {samples}; --minutes limits the time, Ctrl-C stops it cleanly", quiet=options["quiet"])
     with running(quiet=options["quiet"], seed=options["seed"]) as run:
         found = simulate(
             asked.table,
@@ -76,18 +75,18 @@ def command(source: str, **options: Any) -> None:
 def _show(found: Simulation, *, quiet: bool) -> None:
     say(
         f"{found.draws} samples of {found.sample:,} of {found.people:,} people ({found.fraction:.3g})"
-        + (f"; the time was over before {found.asked}" if found.draws < found.asked else ""),
+        + (f"; {found.asked} were asked for, but time was up" if found.draws < found.asked else ""),
         quiet=quiet,
     )
     estimators = found.to_dict()["estimators"]
     for what in dict.fromkeys(each["estimates"] for each in estimators):
         rows = [_row(each) for each in estimators if each["estimates"] == what]
         truths = [each["truth"] for each in estimators if each["estimates"] == what and each["draws"]]
-        emit_line(f"\n{what}, in truth {truths[0]:.4f}:" if truths else f"\n{what}:")
+        emit_line(f"\n{what}, true value {truths[0]:.4f}:" if truths else f"\n{what}:")
         emit_table(
             ["estimator", "estimate", "bias", "spread", "held", "remark"], rows, right=range(1, 5), about=0
         )
-    emit_line("\nheld: in how many samples the interval held the truth; nearest first\n")
+    emit_line("\nheld: share of samples whose interval contains the true value; nearest estimator first\n")
     for sentence in found.verdict():
         emit_line(sentence)
 
@@ -97,6 +96,6 @@ def _row(each: dict[str, Any]) -> list[str]:
     cells = ["—" if value is None else f"{value:.4f}" for value in numbers]
     held = "" if each["interval_held"] is None else f"{each['interval_held']:.0%}"
     missing = each["not_estimable"]
-    remark = f"no number of {missing} samples: {each['reason']}" if missing else ""
+    remark = f"no estimate in {count_noun(missing, 'sample')}: {each['reason']}" if missing else ""
     name = each["measure"].replace("(model=", ": ").removesuffix(")")  # a table has little room
     return [name, *cells, held, remark]

@@ -1,4 +1,4 @@
-"""Find the recipe that meets all requirements and loses least, and write its plan."""
+"""Find the recipe that meets all requirements with the least information loss, and write its plan."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _GIVEN = (
 
 @click.command("tune", help=__doc__, epilog=f"SOURCE is {_options.SOURCE}.")
 @click.argument("source")
-@click.option("--require", multiple=True, help="What the release must score, such as 'dbrl <= 0.05'.")
+@click.option("--require", multiple=True, help="A requirement on the release, such as 'dbrl <= 0.05'.")
 @_options.for_option
 @click.option(
     "--rank-by",
     multiple=True,
-    help="The utility to lose least by.  [default: the profile's, or analytical-loss]",
+    help="The measure of utility to optimise.  [default: the profile's, or analytical-loss]",
 )
 @click.option("--trials", default=60, show_default=True, type=_COUNT, help="Recipes to try.")
 @click.option("--repeats", default=3, show_default=True, type=_COUNT, help="Runs of each recipe.")
 @click.option(
-    "--confirmations", default=5, show_default=True, type=_COUNT, help="Fresh runs of the best recipes."
+    "--confirmations", default=5, show_default=True, type=_COUNT, help="New runs of the best recipes."
 )
-@click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all that can).")
+@click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all).")
 @click.option("--without", multiple=True, help="A method not to try.")
 @click.option(
     "--group",
@@ -59,17 +59,19 @@ _GIVEN = (
 @click.option(
     "--ledger",
     type=click.Path(path_type=Path),
-    help="Keep finished work in this file: the same command goes on where it was stopped.",
+    help="Save finished work to this file; the same command then continues where it was stopped.",
 )
 @click.option(
     "--minutes",
     default=5.0,
     show_default=True,
     type=click.FloatRange(0, min_open=True),
-    help="The time it may take, confirmation included.",
+    help="Time limit in minutes, confirmation included.",
 )
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan for `sfumato run` here.")
-@click.option("-o", "--out", default="", help="Where that plan puts the release.  [default: release.SUFFIX]")
+@click.option(
+    "-o", "--out", default="", help="Where that plan writes the release.  [default: release.SUFFIX]"
+)
 @_options.columns_option
 @_options.roles_option
 @_options.drop_option
@@ -164,11 +166,11 @@ def _search_recipes(source: str, options: Mapping[str, Any], obstacles: list[Obs
     except Cancelled:
         if ledger is None:
             raise Cancelled(
-                "the search was stopped; nothing was kept", hint="with --ledger FILE it could go on"
+                "the search was stopped; nothing was saved", hint="with --ledger FILE it can be continued"
             ) from None
         raise Cancelled(
-            f"the search was stopped; what was finished stands in `{ledger}`",
-            hint="the same command goes on where it was and ends with the same answer",
+            f"the search was stopped; finished work is in `{ledger}`",
+            hint="the same command continues where it was stopped, and gives the same result",
         ) from None
 
 

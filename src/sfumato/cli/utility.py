@@ -1,4 +1,4 @@
-"""Measure what survived of the original's use in a release."""
+"""Measure how useful a release still is, compared with the original."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sfumato.cli._score import score
     "-m",
     "--measure",
     multiple=True,
-    help="A measure, such as il1s, or all (default: the usual ones).",
+    help="A measure, such as il1s, or all (default: the standard ones).",
 )
 @click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
-@click.option("--aligned", is_flag=True, help="Records of both files stand in the same order.")
+@click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @hierarchy_option
 @resource_option
 @_options.plan_option

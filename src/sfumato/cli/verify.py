@@ -1,4 +1,4 @@
-"""Verify a release: its files are what was written, and its plan makes them again."""
+"""Verify that the files of a release are unchanged, and that its plan reproduces them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import click
 
 from sfumato.cli._options import json_option, quiet_option
 from sfumato.cli._screen import emit_json, emit_table, running, say
-from sfumato.errors import RequirementError
+from sfumato.errors import RequirementError, count_noun
 
 _MEANING = {
-    "identical": "made again from the original, byte for byte",
-    "equal": "made again from the original, numbers equal to 1e-9",
-    "unchanged": "has the bytes that were written; not made again",
-    "different": "is not what was released",
-    "missing": "is not there",
-    "added": "is none of the release",
-    "unchecked": "is in no list that is whole",
+    "identical": "reproduced from the original, byte for byte",
+    "equal": "reproduced from the original, numbers equal within 1e-9",
+    "unchanged": "same bytes as written; not reproduced",
+    "different": "differs from what was released",
+    "missing": "not found",
+    "added": "not part of the release",
+    "unchecked": "not in any complete list of checksums",
     "signature": "a signature of SHA256SUMS; not checked here",
-    "grows": "a ledger that others add to; not checked",
+    "grows": "a ledger that later releases add to; not checked",
 }
 
 
@@ -46,5 +46,5 @@ def command(release: Path, *, original: str | None, as_json: bool, quiet: bool) 
             say(f"note: {note}", quiet=quiet)
     wrong = [name for each in found.values() for name in each.wrong]
     if wrong:
-        named = f"`{wrong[0]}`" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
-        raise RequirementError(f"`{release}` must be what was released, got: {named}, which is not")
+        more = f" and {count_noun(len(wrong) - 1, 'more file')}" if len(wrong) > 1 else ""
+        raise RequirementError(f"`{release}` is not as it was released: see `{wrong[0]}`{more} above")

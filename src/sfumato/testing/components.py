@@ -1,4 +1,4 @@
-"""What methods and measures alike must say of themselves."""
+"""What every method and every measure must declare."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import doctest
 import pickle
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def check_describes_itself(cls: type[Component]) -> None:
     assert cls.kinds
     assert cls.summary().endswith("."), "the docstring must begin with a sentence on one line"
     for key in cls.references:
-        assert key in references(), f"`{key}` must stand in references.bib"
+        assert key in references(), f"`{key}` must be in references.bib"
     for declared in cls.parameters():
         assert declared.help.endswith("."), f"the help of `{declared.name}` must be a sentence"
         assert declared.accepts(declared.default), f"the default of `{declared.name}` must be in its domain"
@@ -87,4 +88,14 @@ def check_examples_run(cls: type[Component]) -> None:
     module = sys.modules[cls.__module__]
     names = {**example_names(), **vars(module)}
     for test in finder.find(cls, cls.__name__, module=module, globs=names):
-        assert runner.run(test).failed == 0, f"an example of {cls.name} does not give what it says"
+        assert runner.run(test).failed == 0, f"an example of {cls.name} gives another result than it shows"
+
+
+#: What methods and measures alike must do.
+COMPONENT_CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_choices_are_explained,
+    check_describes_itself,
+    check_refuses_values_outside,
+    check_round_trips,
+    check_examples_run,
+)

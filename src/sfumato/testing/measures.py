@@ -19,13 +19,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Floats
-from sfumato.testing.components import (
-    check_choices_are_explained,
-    check_describes_itself,
-    check_examples_run,
-    check_refuses_values_outside,
-    check_round_trips,
-)
+from sfumato.testing.components import COMPONENT_CHECKS
 from sfumato.testing.secrecy import assert_silent, noises
 from sfumato.testing.tables import hard_tables, table_of
 
@@ -225,11 +219,7 @@ def check_measure_says_no_cell(cls: type[Measure]) -> None:
 
 #: What every measure must do.
 MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
-    check_choices_are_explained,
-    check_describes_itself,
-    check_refuses_values_outside,
-    check_round_trips,
-    check_examples_run,
+    *COMPONENT_CHECKS,
     check_declares_direction,
     check_within_bounds,
     check_identity_is_extreme,

@@ -19,18 +19,12 @@ from sfumato.data.table import Table
 from sfumato.engines.memory import Engine, MemoryEngine
 from sfumato.errors import SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.testing.components import (
-    check_choices_are_explained,
-    check_describes_itself,
-    check_examples_run,
-    check_refuses_values_outside,
-    check_round_trips,
-)
+from sfumato.testing.components import COMPONENT_CHECKS
 from sfumato.testing.engines import FEW_RECORDS, PicklingEngine, ThreadEngine, forms_of
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent, noises
 from sfumato.testing.tables import hard_tables, table_of, with_declared_domains
 
-#: Nobody reads on after so many characters.
+#: Characters after which a sentence is too long to be read.
 _LONG_SENTENCE = 250
 #: Runs of a method that repeats nothing: not all of them come to the same.
 _RUNS = 8
@@ -88,8 +82,8 @@ def check_has_a_drive(cls: type[Method]) -> None:
 
 
 def check_tells_analysts(cls: type[Method]) -> None:
-    """What who analyses a release must correct for is said, in a sentence for the change note."""
-    assert cls.analyst_note[:1].isupper(), "`analyst_note` must be a sentence, which the change note tells"
+    """A sentence for the change note says what analysts of a release must correct for."""
+    assert cls.analyst_note[:1].isupper(), "`analyst_note` must be a sentence for the change note"
     assert cls.analyst_note.endswith(".")
     assert len(cls.analyst_note) < _LONG_SENTENCE, "`analyst_note` must be a sentence or two"
 
@@ -280,11 +274,7 @@ def check_says_no_cell(cls: type[Method]) -> None:
 
 #: What every method must do.
 METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
-    check_choices_are_explained,
-    check_describes_itself,
-    check_refuses_values_outside,
-    check_round_trips,
-    check_examples_run,
+    *COMPONENT_CHECKS,
     check_has_a_drive,
     check_tells_analysts,
     check_same_seed_same_release,

@@ -15,7 +15,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.testing.tables import table_of
 
-#: Numbers and words that stand nowhere else: found in a message, they are a leak.
+#: Numbers and words that occur nowhere else: found in a message, they are a leak.
 SENTINEL_NUMBER = 918273645.5
 SENTINEL_WORD = "Zanzibarquux"
 
@@ -68,4 +68,4 @@ def _log() -> Iterator[list[str]]:
 def assert_silent(text: str, who: str) -> None:
     """Fail if a sentinel is in the text."""
     for secret in (SENTINEL_WORD, "918273645", "918_273_645", "9.18273645"):
-        assert secret not in text, f"{who} says a cell value"
+        assert secret not in text, f"{who} shows a cell value"

@@ -51,8 +51,8 @@ def outside(declared: Param) -> list[Any]:
     if declared.type in {int, float}:
         wrong += ["much", float("nan"), float("inf"), True]
         wrong += [bound for bound in (declared.gt, declared.lt) if bound is not None]
-        wrong += [declared.ge - 1] * (declared.ge is not None) if declared.ge is not None else []
-        wrong += [declared.le + 1] * (declared.le is not None) if declared.le is not None else []
+        wrong += [] if declared.ge is None else [declared.ge - 1]
+        wrong += [] if declared.le is None else [declared.le + 1]
     if declared.type is int:
         wrong.append(2.5)
     if declared.choices:
