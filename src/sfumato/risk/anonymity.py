@@ -89,7 +89,7 @@ class KAnonymity(WorstClassMeasure):
 
     name = "k-anonymity"
     synonyms = ("kAnon", "kAnon_violations", "freqCalc", "measure_risk", "minimum key size")
-    family = "who is alike"
+    family = "equivalence classes"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 2, "report": 1})
     class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
@@ -168,7 +168,7 @@ class KMap(KeyMeasure):
     """
 
     name = "k-map"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "k-map"
     better = "high"
     bounds = (0.0, math.inf)
@@ -223,7 +223,7 @@ class XYAnonymity(WorstClassMeasure):
     """
 
     name = "xy-anonymity"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "(X,Y)-anonymity"
     better = "high"
     bounds = (1.0, math.inf)

@@ -70,7 +70,7 @@ class AveragingRisk(DistanceLinkage):
     """
 
     name = "averaging-risk"
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Linkage by the mean of releases"
     tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
     references = ("domingoferrer2001", "carvalho2023")

@@ -163,7 +163,7 @@ class TCloseness(WorstColumnMeasure):
     """
 
     name = "t-closeness"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("t",)
     title = "t-closeness"
     tells = Tells(
@@ -319,7 +319,7 @@ class DeltaDisclosure(WorstColumnMeasure):
 
     name = "delta-disclosure"
     synonyms = ("DDisclosurePrivacy", "sigma-disclosure privacy")
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "δ-disclosure privacy"
     better = "low"
     bounds = (0.0, math.inf)
@@ -399,7 +399,7 @@ class BetaLikeness(WorstColumnMeasure):
     """
 
     name = "beta-likeness"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("beta",)
     title = "β-likeness"
     better = "low"

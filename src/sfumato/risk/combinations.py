@@ -76,7 +76,7 @@ class UnsafeCombinations(KeyMeasure):
 
     name = "unsafe-combinations"
     synonyms = ("riskyCells", "combination tables")
-    family = "who is alike"
+    family = "equivalence classes"
     tells = Tells(places={"report": 8, "combinations": 1})
     title = "Unsafe combinations"
     better = "low"
@@ -182,7 +182,7 @@ class LkcPrivacy(SensitiveMeasure):
     """
 
     name = "lkc-privacy"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "LKC-privacy"
     better = "high"
     bounds = (0.0, np.inf)

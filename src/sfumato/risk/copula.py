@@ -74,7 +74,7 @@ class CopulaRisk(CellMeasure):
 
     name = "copula-risk"
     synonyms = ("Gaussian copula", "Gaussian copulas")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Copula risk"
     references = ("rocher2019",)
 

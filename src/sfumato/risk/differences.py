@@ -85,7 +85,7 @@ class DifferenceRisk(DistanceLinkage):
     """
 
     name = "difference-risk"
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Linkage by the difference of releases"
     tells = Tells(places={"series": 3}, intruder="takes differences of releases, knowing how amounts move")
     references = ("domingoferrer2001", "hundepool2012")

@@ -75,7 +75,7 @@ class AttributeDisclosure(SensitiveMeasure):
 
     name = "attribute-disclosure"
     synonyms = ("homogeneity attack",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     tells = Tells(places={"report": 12, "sensitive": 3})
     title = "Attribute disclosure"
     better = "low"

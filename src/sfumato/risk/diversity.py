@@ -166,7 +166,7 @@ class LDiversity(_Diversity):
     """
 
     name = "l-diversity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("l",)
     title = "l-diversity"
     tells = Tells(
@@ -260,7 +260,7 @@ class RecursiveDiversity(_Diversity):
     """
 
     name = "recursive-diversity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "Recursive (c,l)-diversity"
     better = "low"
     bounds = (0.0, math.inf)
@@ -315,7 +315,7 @@ class PSensitivity(_Diversity):
     """
 
     name = "p-sensitivity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("p",)
     title = "p-sensitive k-anonymity"
     better = "high"
@@ -365,7 +365,7 @@ class AlphaKAnonymity(_Diversity):
     """
 
     name = "alpha-k-anonymity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("alpha",)
     title = "(α,k)-anonymity"
     better = "low"

@@ -348,7 +348,7 @@ class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
 
     name = "individual-risk"
     synonyms = ("indivRisk", "measure_risk", "Benedetti-Franconi risk", "base individual risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Individual risk"
     tells = Tells(places={"report": 6, "records": 1}, intruder="knows the keys, and not who was drawn,")
     class_values = ClassValues(survive_merging=True)  # a larger class, and no greater a share of it drawn
@@ -440,7 +440,7 @@ class HouseholdRisk(_SampleClassMeasure):
 
     name = "household-risk"
     synonyms = ("hierarchical risk", "measure_risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Household risk"
     tells = Tells(intruder="knows the keys of its household, and not who was drawn,")
     references = ("benedetti1998", "franconi2004", "hundepool2012")

@@ -98,7 +98,7 @@ class IntersectionRisk(SensitiveMeasure):
 
     name = "intersection-risk"
     synonyms = ("intersection attack",)
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Intersection of releases"
     better = "low"
     bounds = (0.0, 1.0)

@@ -84,7 +84,7 @@ class IntervalDisclosure(Measure):
 
     name = "interval-disclosure"
     synonyms = ("dRisk",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "Interval disclosure"
     tells = Tells(
         record_sentence="of its values, {:.0%} lie within the interval around what was released for it"

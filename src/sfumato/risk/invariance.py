@@ -73,7 +73,7 @@ class MInvariance(SensitiveMeasure):
 
     name = "m-invariance"
     aliases = ("m",)
-    family = "several releases"
+    family = "longitudinal releases"
     title = "m-invariance"
     better = "high"
     bounds = (1.0, math.inf)

@@ -68,7 +68,7 @@ class KmAnonymity(Measure):
     """
 
     name = "km-anonymity"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "kᵐ-anonymity"
     aspect = "risk"
     threat = "singling out"

@@ -43,7 +43,7 @@ class KnowledgeGain(SensitiveMeasure):
     name = "knowledge-gain"
     synonyms = ("adversarial knowledge gain",)
     title = "Knowledge gain"
-    family = "what is learnt"
+    family = "attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
     tells = Tells(

@@ -119,7 +119,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     name = "log-linear-risk"
     synonyms = ("modRisk", "log-linear models", "global risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Log-linear risk"
     references = ("skinner1998", "elamir2006", "skinner2008", "rinott2007")
 

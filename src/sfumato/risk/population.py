@@ -130,7 +130,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     """
 
     name = "population-uniqueness"
-    family = "chance to be found"
+    family = "re-identification"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"report": 7})
     title = "Population uniqueness"

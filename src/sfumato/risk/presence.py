@@ -62,7 +62,7 @@ class DeltaPresence(KeyMeasure):
 
     name = "delta-presence"
     synonyms = ("DPresence",)
-    family = "chance to be found"
+    family = "re-identification"
     threat = "inference"
     title = "δ-presence"
     better = "low"
@@ -153,7 +153,7 @@ class PKAngelisation(SensitiveMeasure):
 
     name = "pk-angelisation"
     synonyms = ("angelisation",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "(p,k)-angelisation"
     better = "high"
     bounds = (1.0, math.inf)

@@ -166,7 +166,7 @@ class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
 
     name = "prosecutor-risk"
     synonyms = ("re-identification risk", "highest risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Prosecutor risk"
     tells = Tells(
         places={"report": 3, "gauges": 1, "records": 2},
@@ -210,7 +210,7 @@ class JournalistRisk(_InPopulation):
     """
 
     name = "journalist-risk"
-    family = "chance to be found"
+    family = "re-identification"
     title = "Journalist risk"
     tells = Tells(places={"report": 4, "gauges": 2}, intruder="does not know who is in the file")
     references = ("elemam2008",)
@@ -252,7 +252,7 @@ class MarketerRisk(_InPopulation):
 
     name = "marketer-risk"
     synonyms = ("average re-identification risk", "expected re-identifications", "global risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Marketer risk"
     tells = Tells(places={"report": 5, "gauges": 3}, intruder="looks for everybody")
     score_is = "mean"
@@ -282,7 +282,7 @@ class Distinction(KeyMeasure):
     """
 
     name = "distinction"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "Distinction of the keys"
     tells = Tells(intruder="knows the keys")
     better = "low"
@@ -322,7 +322,7 @@ class Separation(KeyMeasure):
     """
 
     name = "separation"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "Separation by the keys"
     better = "low"
     bounds = (0.0, 1.0)

@@ -123,7 +123,7 @@ class Suda(KeyMeasure):
 
     name = "suda"
     synonyms: ClassVar[tuple[str, ...]] = ("suda2", "special uniques", "minimal sample uniques")
-    family = "who is alike"
+    family = "equivalence classes"
     tells = Tells(places={"report": 9, "uniques": 1})
     scales = Scaling(exact_up_to=200_000)
     title = "SUDA"
@@ -330,7 +330,7 @@ class DisSuda(SampledMeasure, Suda):
 
     name = "dis-suda"
     synonyms = ("suda2",)
-    family = "chance to be found"
+    family = "re-identification"
     title = "DIS-SUDA"
     bounds = (0.0, 1.0)
     references = ("skinner2002", "elliot2005", "manning2008")

@@ -79,7 +79,7 @@ class Uniqueness(KeyMeasure):
 
     name = "uniqueness"
     synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
-    family = "who is alike"
+    family = "equivalence classes"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 1, "report": 2})
     title = "Uniqueness"
