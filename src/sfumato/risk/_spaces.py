@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
@@ -82,6 +83,7 @@ class LinkageSpace:
     distance, or is the least that the Chebyshev distance can be.
     """
 
+    why_empty: ClassVar[str] = "the intruder holds no record of a person in the release"  # where n is 0
     known_points: Floats  # [n, d] the records that the intruder holds
     released_points: Floats  # [m, d] the released records
     metric: KernelMetric
@@ -95,22 +97,37 @@ class LinkageSpace:
     columns: tuple[str, ...]
     scale: str  # in words
 
+    @property
+    def points(self) -> tuple[Floats, Floats]:
+        """Both sides as the kernels take them."""
+        return self.known_points, self.released_points
+
+    @property
+    def distance(self) -> dict[str, Any]:
+        """How the kernels take the distances between them."""
+        return {"metric": self.metric, "n_codes": self.n_codes, "weights": self.weights}
+
+    def right_links(self) -> tuple[Ints, Ints]:
+        """All pairs of a known and a released record that are of the same person."""
+        assert self.owners is not None  # measures of true links see to it
+        known = pl.DataFrame({"person": self.persons}).with_row_index("known")
+        released = pl.DataFrame({"person": self.owners}).with_row_index("released")
+        pairs = known.join(released.filter(pl.col("person") >= 0), on="person")
+        return pairs["known"].to_numpy().astype(np.int64), pairs["released"].to_numpy().astype(np.int64)
+
     def shuffle(self, rng: np.random.Generator) -> LinkageSpace:
         """Put the released records into an order that says nothing: neither the file's nor the truth's.
 
         Sorted by where they lie, then shuffled, so that the order of the file cannot matter.
         """
-        order = (
-            np.lexsort(self.released_points.T)
-            if self.released_points.shape[1]
-            else np.arange(len(self.released_points))
-        )
+        points = self.released_points
+        order = np.lexsort(points.T) if points.shape[1] else np.arange(len(points))
         order = order[rng.permutation(len(order))]
         places = np.empty(len(order) + 1, dtype=np.int64)
         places[order], places[-1] = np.arange(len(order)), -1  # the truth −1 is the last
         return replace(
             self,
-            released_points=self.released_points[order],
+            released_points=points[order],
             released_rows=self.released_rows[order],
             truth=None if self.truth is None else places[self.truth],
             owners=None if self.owners is None else self.owners[order],
@@ -437,11 +454,8 @@ class CoordinateScale(NamedTuple):
         exponent = int(np.frexp(np.abs(of_scale).max())[1])
         mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
         both = np.concatenate(there) / 2 - origin
-        unit = (
-            _scale_of(both, scale)
-            if scale == "pooled"
-            else _scale_of(of_scale, scale) or _scale_of(both, scale)
-        )
+        own = 0.0 if scale == "pooled" else _scale_of(of_scale, scale)
+        unit = own or _scale_of(both, scale)
         return cls(float(origin), unit or 0.5, mean)
 
     def __call__(self, values: Floats) -> Floats:

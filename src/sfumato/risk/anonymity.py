@@ -45,7 +45,7 @@ def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float 
 
 
 class KAnonymity(WorstClassMeasure):
-    r"""Smallest number of persons who are alike in all keys.
+    r"""Smallest number of persons with equal values in all quasi-identifiers (keys).
 
     .. math::
 
@@ -137,7 +137,7 @@ class KAnonymity(WorstClassMeasure):
 
 
 class KMap(KeyMeasure):
-    r"""Smallest number of people in a population who are alike in all keys to a released record.
+    r"""Smallest number of people in a population who match a released record in all keys.
 
     .. math::
 
@@ -200,7 +200,7 @@ class KMap(KeyMeasure):
 
 
 class XYAnonymity(WorstClassMeasure):
-    r"""Smallest number of distinct values of some columns that stand beside one value of others.
+    r"""Smallest number of distinct values of the columns Y that occur with one value of the columns X.
 
     .. math::
 

@@ -25,7 +25,7 @@ from sfumato.risk.linkage import DistanceLinkage
 
 
 class AveragingRisk(DistanceLinkage):
-    r"""Share of records that are found by the mean of what all releases say of them.
+    r"""Share of records linked to their own by averaging each person's values over all releases.
 
     Whoever can put the records of one person in several releases together, as by a pseudonym or a value that
     stays, takes for each column the mean of the numbers and dates, or the commonest category:

@@ -123,7 +123,7 @@ def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
 
 
 class TCloseness(WorstColumnMeasure):
-    r"""Largest distance between the sensitive values of people who are alike and those of everybody.
+    r"""Largest distance between the sensitive values of an equivalence class and those of the table.
 
     .. math::
 
@@ -291,7 +291,7 @@ def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list
 
 
 class DeltaDisclosure(WorstColumnMeasure):
-    r"""Largest change of the odds of a sensitive value, as a logarithm, among people who are alike.
+    r"""Largest log ratio between a sensitive value's shares in an equivalence class and in the table.
 
     .. math::
 
@@ -370,7 +370,7 @@ def _ratios(counts: Counts) -> Floats:
 
 
 class BetaLikeness(WorstColumnMeasure):
-    r"""Largest relative gain in the share of a sensitive value among people who are alike.
+    r"""Largest relative gain of a sensitive value's share in an equivalence class over that in the table.
 
     .. math::
 

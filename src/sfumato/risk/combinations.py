@@ -29,7 +29,7 @@ _FLOAT_TOLERANCE = 1e-12
 
 
 class UnsafeCombinations(KeyMeasure):
-    r"""Share of records with a combination of a few keys that fewer than k records have.
+    r"""Share of records with a combination of a few keys that fewer than k records share.
 
     .. math::
 
@@ -129,7 +129,7 @@ class UnsafeCombinations(KeyMeasure):
 
 
 class LkcPrivacy(SensitiveMeasure):
-    r"""Smallest group of records that agree in L keys, if no sensitive value is told of one too surely.
+    r"""Smallest group of records that agree in L keys, or 0 if some group makes a sensitive value too sure.
 
     A table is LKC-private if every combination :math:`q` of values of at most :math:`L` keys that occurs in
     it

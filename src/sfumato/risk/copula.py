@@ -24,7 +24,7 @@ _MOST_NEW = 0.1
 
 
 class CopulaRisk(CellMeasure):
-    r"""Share of people who are unique in the population, by a Gaussian copula of the keys.
+    r"""Share of people who are unique in the population, estimated by a Gaussian copula of the keys.
 
     Each key is taken for a normal variable cut into its values by their frequencies, and all of them for
     jointly normal. The correlation of two keys is the one at which the model's mutual information is that of

@@ -32,7 +32,7 @@ _NOTHING = 1e-8
 
 
 class DifferenceRisk(DistanceLinkage):
-    r"""Share of records that are found, or amounts told, by who knows how amounts move between releases.
+    r"""Share of records linked, or amounts disclosed, when the intruder knows how amounts change over time.
 
     Amounts often keep to a course that everybody knows: all pensions rise by 3 %, all wages by 100, or by
     both. Then release :math:`t` says of the amount :math:`x` of a person in the last one

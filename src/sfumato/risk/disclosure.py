@@ -26,7 +26,7 @@ from sfumato.risk._key_measures import (
 
 
 class AttributeDisclosure(SensitiveMeasure):
-    r"""Share of the records with a sensitive value, or range of values, of whom a release tells it for sure.
+    r"""Share of the records with a sensitive value or range that are in a class where every record has it.
 
     .. math::
 

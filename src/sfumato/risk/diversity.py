@@ -125,7 +125,7 @@ class _Diversity(WorstColumnMeasure):
 
 
 class LDiversity(_Diversity):
-    r"""Smallest number of well represented sensitive values among people who are alike in all keys.
+    r"""Smallest number of well represented sensitive values in an equivalence class.
 
     *Distinct*: the number of values in a class. *Entropy*: as many values as would have the same entropy if
     all were equally frequent,
@@ -290,7 +290,7 @@ class RecursiveDiversity(_Diversity):
 
 
 class PSensitivity(_Diversity):
-    r"""Smallest number of distinct sensitive values in a class of at least k who are alike (p-sensitive).
+    r"""Smallest number of distinct sensitive values in an equivalence class (p-sensitive k-anonymity).
 
     .. math::
 
@@ -338,7 +338,7 @@ class PSensitivity(_Diversity):
 
 
 class AlphaKAnonymity(_Diversity):
-    r"""Largest share that one sensitive value has in a class (the α of (α, k)-anonymity).
+    r"""Largest share of one sensitive value in an equivalence class (the α of (α, k)-anonymity).
 
     .. math::
 

@@ -21,7 +21,7 @@ from sfumato.risk.linkage import by_original
 
 
 class ExactMatch(TrueLinkMeasure):
-    r"""Share of persons whose own released record is the only one that agrees with all that is known of them.
+    r"""Share of persons whose own released record is the only one that agrees with all the intruder knows.
 
     .. math::
 
@@ -97,7 +97,7 @@ class ExactMatch(TrueLinkMeasure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.rows) or not len(space.released_rows):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         covered = _covered_by_own(evidence, names, space)
         found = _is_covered_by_own_only(evidence, names, space, run)
         if joining(evidence):

@@ -280,7 +280,7 @@ def _doubt(model: SizeModel, *, raised: bool) -> dict[str, str]:
 
 
 class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
-    r"""Highest chance to find someone of the population in the sample, as estimated from the sample.
+    r"""Highest probability that a record of a sample is re-identified, estimated from the sample.
 
     .. math::
 
@@ -409,7 +409,7 @@ class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
 
 
 class HouseholdRisk(_SampleClassMeasure):
-    r"""Highest chance that some member of a household is found, as estimated from the sample.
+    r"""Highest probability that a member of a household is re-identified, estimated from the sample.
 
     .. math::
 

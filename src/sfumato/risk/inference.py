@@ -72,7 +72,7 @@ class InferenceTarget:
 
 
 class Inference(AttackMeasure):
-    r"""Share of sensitive values that a release gives away, beyond those of strangers.
+    r"""Share of sensitive values that an intruder infers from a release, beyond those of a control group.
 
     The intruder knows the other columns of a person and guesses the sensitive one in two ways: the value of
     the released record that is nearest in these columns (*neighbours*), and what a random forest trained on

@@ -36,7 +36,7 @@ from sfumato.risk._series import (
 
 
 class IntersectionRisk(SensitiveMeasure):
-    r"""Share of persons of whom fewer than k candidates are left after all releases they are in.
+    r"""Share of persons with fewer than k candidates left after intersecting all releases they are in.
 
     In release :math:`t` a person :math:`p` is in a class :math:`C_t(p)` of records alike in the keys (or in a
     bucket). Whoever finds the class knows that the person's sensitive value is one of those in it,

@@ -28,8 +28,6 @@ _BY_MEANS = {
     "rank": "The number of records: the interval is one of ranks.",
 }
 
-NOBODY = "the intruder holds no record that is in the release"
-
 
 def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[Floats, Floats]:
     """The interval around each released value, half of ``width`` per cent on either side; NaN where missing.
@@ -55,7 +53,7 @@ def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[F
 
 
 class IntervalDisclosure(Measure):
-    r"""Share of original values that lie in an interval around what was released for them.
+    r"""Share of original values that lie in an interval around their released value.
 
     .. math::
 
@@ -166,7 +164,7 @@ class IntervalDisclosure(Measure):
 
 
 class IntervalLinkage(LinkageMeasure):
-    r"""Share of records linked to their own by distance among those that lie near in every column.
+    r"""Share of records linked to their own by distance, among released records near in every column.
 
     The released record :math:`y` is a candidate for record :math:`x` if in every column :math:`x` lies in the
     interval around :math:`y` (as in `IntervalDisclosure`; nominal values must be equal). Of the candidates
@@ -213,14 +211,12 @@ class IntervalLinkage(LinkageMeasure):
         names = self.columns(evidence)
         space = self.space(evidence, run, names)
         if not len(space.known_points):
-            return Score.not_estimable(NOBODY)
+            return Score.not_estimable(space.why_empty)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
         links = kernels.linking.closer_counts(
-            space.known_points, space.released_points, space.persons, space.owners, metric=space.metric,
-            n_codes=space.n_codes,
+            *space.points, space.persons, space.owners, **space.distance, tick=run.ticker(self.title),
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows], decides=True),
-            weights=space.weights, tick=run.ticker(self.title),
         )  # fmt: skip
         details = self.count_details(space, evidence, names)
         details |= {"own_among_candidates": int(np.isfinite(links.references).sum())}
@@ -248,7 +244,7 @@ class IntervalLinkage(LinkageMeasure):
 
 
 class RankIntervalLinkage(TrueLinkMeasure):
-    r"""Share of records found by who knows how far ranks were moved.
+    r"""Share of records linked to their own by an intruder who knows how far ranks moved at most.
 
     The intruder of Nin, Herranz and Torra knows the window of rank swapping. In every column the released
     records within :math:`w = \max(1, \lfloor p N / 100 \rfloor)` ranks are candidates; one of those that are
@@ -295,13 +291,12 @@ class RankIntervalLinkage(TrueLinkMeasure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.known_points):
-            return Score.not_estimable(NOBODY)
+            return Score.not_estimable(space.why_empty)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
         links = kernels.linking.closer_counts(
-            space.known_points, space.released_points, space.persons, space.owners, metric="hamming",
+            *space.points, space.persons, space.owners, metric="hamming", tick=run.ticker(self.title),
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows]),
-            tick=run.ticker(self.title),
         )  # fmt: skip
         found = np.isfinite(links.references)
         details = self.count_details(space, evidence, names)
@@ -314,9 +309,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
         """A column's released values as places, and from which to which each record's candidates lie."""
         values, others = numbers_of_both(known, released, name)
         known_values, released_values = np.sort(values[~np.isnan(values)]), np.sort(others[~np.isnan(others)])
-        reach = (
-            max(1, int(len(released_values) * self.window / 100)) + 1e-6
-        )  # for the rounding of stretched ranks
+        reach = max(1, int(len(released_values) * self.window / 100)) + 1e-6  # stretched ranks are rounded
         # The lowest and highest rank of each group of ties, mine stretched to as many records as released.
         stretch = len(released_values) / max(len(known_values), 1)
         lowest = (np.searchsorted(known_values, values, side="left") + 0.5) * stretch

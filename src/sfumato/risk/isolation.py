@@ -92,7 +92,7 @@ def _of_originals(evidence: Evidence, shown: Floats) -> Floats | None:
 
 
 class ClusterIsolation(_IsolationMeasure):
-    r"""Share of people who are a cluster of their own when records are clustered by single linkage.
+    r"""Share of people who form a cluster of their own in a single-linkage clustering.
 
     .. math:: \frac{1}{N} \left|\{i : \min_{j \ne i} d(x_i, x_j) > h\}\right|
 
@@ -149,7 +149,7 @@ class ClusterIsolation(_IsolationMeasure):
 
 
 class DensityIsolation(_IsolationMeasure):
-    r"""Share of people whose neighbours are much farther away than those of their neighbours are.
+    r"""Share of people who are much farther from their neighbours than these are from their own.
 
     .. math::
 

@@ -13,7 +13,7 @@ from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
 
 
 class KnowledgeGain(SensitiveMeasure):
-    r"""How much an intruder learns on average who finds the class of somebody, whoever they are in it.
+    r"""How much, on average, an intruder learns about a sensitive value from a person's equivalence class.
 
     .. math::
 

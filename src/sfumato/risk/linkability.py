@@ -18,7 +18,7 @@ from sfumato.risk._attack import AttackMeasure, AttackSides, AttackTrial, arena_
 
 
 class Linkability(AttackMeasure):
-    r"""Share of people whose facts in two places a release joins, beyond what it does to strangers.
+    r"""Share of people whose data in two sources a release links, beyond the share in a control group.
 
     The intruder knows some columns of a person from one place and others from another, and wants to know that
     they are of one person. In either set of columns they look for the ``k`` nearest released records; one

@@ -51,7 +51,7 @@ class _FittedModel:
 
 
 class LogLinearRisk(CellMeasure, EstimatedMeasure):
-    r"""Share of records that are unique in sample and population, by a log-linear model of the keys.
+    r"""Share of records unique in sample and population, estimated by a log-linear model of the keys.
 
     The counts of all combinations of the keys, the empty ones too, are Poisson with means
     :math:`\mu_k = \pi \lambda_k`, where :math:`\pi` is the share that was drawn. Given the sample,

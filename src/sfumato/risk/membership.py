@@ -19,7 +19,7 @@ from sfumato.risk._attack import (
 
 
 class MembershipInference(AttackMeasure):
-    r"""By how much more often an intruder takes people of the file for members than strangers.
+    r"""How much more often an intruder takes people of the file for members than people of a control group.
 
     The intruder knows a person and wants to know whether they were in the file. Two tests are tried. By
     *distance*: who is nearer to a released record than some threshold is taken for a member. By *density

@@ -14,7 +14,7 @@ from sfumato.risk._spaces import why_generalised, why_incomparable
 
 
 class NearestRecordDistance(Measure):
-    r"""Median distance from a person to the nearest released record (DCR), told beside that of strangers.
+    r"""Median distance from a person to the nearest released record (DCR), beside that of a control group.
 
     .. math:: D = \operatorname{median}_n \min_m d(x_n, y_m)
 

@@ -25,7 +25,7 @@ _DISTANCE_TOLERANCE = 2.0**-40
 
 
 class OutlierDisclosure(DistanceLinkage):
-    r"""Share of the original's outliers who are linked to their own released record by the least distance.
+    r"""Share of the original's outliers that distance-based linkage links to their own released record.
 
     .. math:: \frac{1}{|E|} \sum_{n \in E} \frac{\chi_n}{|B_n|}
 
@@ -161,7 +161,7 @@ class OutlierDisclosure(DistanceLinkage):
 
 
 class RobustIntervals(Measure):
-    r"""Share of records whose values can be told from what was released, for outliers more roughly (RMDID1).
+    r"""Share of records with all values near the released ones, within wider limits for outliers (RMDID1).
 
     .. math::
 
@@ -269,7 +269,7 @@ class RobustIntervals(Measure):
 
 
 class RobustIntervalsInCrowds(RobustIntervals):
-    r"""Share of records that RMDID1 finds and that have few others near them in the release (RMDID2).
+    r"""Share of records that RMDID1 counts and that have few others near them in the release (RMDID2).
 
     A record that `rmdid1` counts is safe all the same if at least ``neighbours`` released records of others
     lie within ``near`` of what was released for it: then it cannot be told from them.

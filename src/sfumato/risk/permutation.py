@@ -510,7 +510,7 @@ def _move(evidence: Evidence, name: str, place: int) -> RankMove:
 
 
 class PowerMean(_PermutationMeasure):
-    r"""Power mean of how far the values of a column moved in rank, in the column that moved least (J).
+    r"""Power mean of the rank changes in a column, for the column whose ranks changed least (J).
 
     .. math::
 

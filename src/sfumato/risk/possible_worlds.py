@@ -15,7 +15,7 @@ from sfumato.risk.linkage import by_original
 
 
 class CertainLinks(LinkageMeasure):
-    r"""Share of records that a bound on the changes leaves only one possible partner.
+    r"""Share of records with only one possible match, given a bound on how far records moved.
 
     Who knows that no record moved by more than :math:`\Delta` links only pairs with
     :math:`d(v_n, v'_m) \le \Delta`, and of these only the *perfectly matchable* ones: those that are in some
@@ -59,7 +59,7 @@ class CertainLinks(LinkageMeasure):
         assert space.truth is not None  # `refuses` saw to it
         n = len(space.known_points)
         if not n:
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         if len(space.released_points) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
             return Score.not_estimable("the files do not have the same records, one for one")
         known, released = evidence.known_table, evidence.protected
@@ -73,9 +73,7 @@ class CertainLinks(LinkageMeasure):
         if bound < moved:
             return Score.not_estimable("the bound is below what some record moved, so it is not true")
         found = kernels.assignment.matchable(
-            space.known_points, space.released_points, space.metric, np.full(n, bound), space.truth,
-            n_codes=space.n_codes,
-            weights=space.weights,
+            *space.points, radii=np.full(n, bound), matching=space.truth, **space.distance,
             most_pairs=self.most_pairs, tick=run.ticker(self.title),
         )  # fmt: skip
         if found is None:

@@ -29,7 +29,7 @@ from sfumato.risk.diversity import large_enough, profiles
 
 
 class DeltaPresence(KeyMeasure):
-    r"""Highest chance that someone of the population is in the release, for an intruder who knows the keys.
+    r"""Highest probability that a person of the population is in the release, given the person's keys.
 
     .. math::
 

@@ -55,7 +55,7 @@ STRANGERS = 1.0
 
 
 class ProbabilisticLinkage(Measure):
-    r"""Share of records that are linked to their own released record by the greatest match weight.
+    r"""Share of records linked to their own released record by the greatest match weight.
 
     Each column of a pair of records is on one of some levels: both missing, equal, ever farther apart, one
     missing. The weight of a pair is what its levels :math:`\gamma_c` tell for its being of one person,
@@ -185,7 +185,7 @@ class ProbabilisticLinkage(Measure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.rows):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         comparisons = comparisons_of(
             evidence.known_table, evidence.protected, names, space.rows, self.differences
         )

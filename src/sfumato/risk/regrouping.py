@@ -20,7 +20,7 @@ _Z_95 = 1.959964  # standard deviations of an interval of 95 %
 
 
 class RegroupedUnits(Measure):
-    r"""Share of persons, households or groups whose records an intruder puts together again.
+    r"""Share of persons, households or groups whose separate records an intruder joins again.
 
     .. math:: R = \max_g \frac{|\{u : \text{two records of } u \text{ at least are in a right set of } g\}|}
               {|\{u : u \text{ has two released records or more}\}|}

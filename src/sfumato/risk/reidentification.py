@@ -140,7 +140,7 @@ class _InPopulation(_ClassSizeRisk):
 
 
 class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
-    r"""Highest chance to find someone who is known to be in the table.
+    r"""Highest probability of re-identification by an intruder who knows that the person is in the table.
 
     .. math::
 
@@ -181,7 +181,7 @@ class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
 
 
 class JournalistRisk(_InPopulation):
-    r"""Highest chance to find someone of the population, of whom nobody knows whether they are in the table.
+    r"""Highest probability of re-identification by an intruder who does not know who is in the table.
 
     .. math::
 
@@ -224,7 +224,7 @@ class JournalistRisk(_InPopulation):
 
 
 class MarketerRisk(_InPopulation):
-    r"""Share of people who are found by an intruder who links the whole table.
+    r"""Share of people re-identified by an intruder who links every record of the table.
 
     .. math::
 
@@ -301,7 +301,7 @@ class Distinction(KeyMeasure):
 
 
 class Separation(KeyMeasure):
-    r"""Share of pairs of records that the keys tell apart.
+    r"""Share of pairs of records that differ in at least one key.
 
     .. math::
 

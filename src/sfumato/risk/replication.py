@@ -93,7 +93,7 @@ def _released_persons(evidence: Evidence) -> int:
 
 
 class ReplicatedUniques(_ReplicationMeasure):
-    r"""Share of persons who are unique in the keys and whose combination stands in the release.
+    r"""Share of persons who are unique in the keys and whose combination of keys is in the release.
 
     .. math:: \frac{|\{q : d_q = 1, s_q > 0\}|}{N}
 
@@ -183,7 +183,7 @@ def _replicated_uniques(
 
 
 class Disco(_ReplicationMeasure):
-    r"""Share of persons whose sensitive value the release makes certain, and truly so (DiSCO).
+    r"""Share of persons whose sensitive value the release discloses with certainty, and correctly (DiSCO).
 
     Disclosive in the release, correct in the original:
 

@@ -152,7 +152,7 @@ class PredicateSource(NamedTuple):
 
 
 class SinglingOut(AttackMeasure):
-    r"""Share of conditions taken from a release that single out one person, beyond what chance does.
+    r"""Share of conditions from a release that single out one person, beyond their share in a control group.
 
     The intruder takes values of a released record in one or several columns and claims that exactly one
     person is so. Three forms are tried: that all these values are the same (*values*); that numbers, dates

@@ -276,7 +276,7 @@ def _largest_shares(keys: KeyCodes, place: int, shares: Floats) -> dict[str, flo
 
 
 class DisSuda(SampledMeasure, Suda):
-    r"""Highest chance that a match with a unique record is right, by its SUDA score (DIS-SUDA).
+    r"""Highest probability that a match with a unique record is correct, by its SUDA score (DIS-SUDA).
 
     In a sample of the fraction :math:`\pi`, with :math:`s_1` combinations of all keys that one person has and
     :math:`s_2` that two have, the chance that who matches a unique record is its person is estimated as

@@ -19,7 +19,7 @@ from sfumato.risk._pieces import boxes_of
 
 
 class Uniqueness(KeyMeasure):
-    r"""Share of records that are alone in what an intruder knows, in the worst case of what ranges hide.
+    r"""Share of records that are unique in what an intruder knows; ranges are read at their worst.
 
     .. math::
 

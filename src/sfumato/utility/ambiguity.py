@@ -124,7 +124,7 @@ def _possible(numbers: Floats, spans: Cover) -> Floats:
 
 
 class NonUniformEntropy(Measure):
-    r"""Share of the information in the values, in bits, that the release no longer gives.
+    r"""Share of the information in the values, in bits, that the release has lost.
 
     .. math::
 

@@ -38,7 +38,7 @@ _BLOCK: Final = 1 << 15
 
 
 class AnalyticalLoss(DistributionMeasure):
-    r"""How much of what an analyst looks for is lost: columns, means by group, associations, models.
+    r"""Loss of analytical validity: of columns, means by group, associations and models.
 
     .. math::
 

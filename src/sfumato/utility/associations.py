@@ -166,7 +166,7 @@ class ContingencyDifference(ContingencyMeasure):
 
 
 class CramersVDifference(ContingencyMeasure):
-    r"""Difference in how strongly two columns go together by Cramér's V, mean over pairs of columns.
+    r"""Difference of the association between two columns (Cramér's V), mean over pairs of columns.
 
     .. math::
 
@@ -210,7 +210,7 @@ class CramersVDifference(ContingencyMeasure):
 
 
 class MutualInformationDifference(ContingencyMeasure):
-    r"""Difference in what one column tells of another, mean over pairs of columns.
+    r"""Difference of the mutual information between two columns, mean over pairs of columns.
 
     .. math::
 

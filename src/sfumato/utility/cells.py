@@ -18,7 +18,7 @@ from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, s
 
 
 class SuppressedCells(Measure):
-    r"""Share of the original's values that the release holds back.
+    r"""Share of the original's values that the release suppresses.
 
     .. math::
 
@@ -120,7 +120,7 @@ def _flags_of_rows(flags: Flags, released: Rows) -> Flags:
 
 
 class CellsChanged(Measure):
-    r"""Share of cells that are not what they were.
+    r"""Share of cells whose value changed.
 
     .. math::
 

@@ -85,7 +85,7 @@ def _sizes(table: Table, names: tuple[str, ...], rows: Flags | None = None) -> I
 
 
 class Discernibility(ClassLoss):
-    r"""Chance that a record and one drawn at random can no longer be told apart by the keys.
+    r"""Probability that the keys no longer distinguish a record from one drawn at random.
 
     .. math::
 
@@ -163,7 +163,7 @@ def _squares(classes: ClassSizes, k: int) -> int:
 
 
 class AverageClassSize(ClassLoss):
-    r"""Mean number of records that are alike in the keys.
+    r"""Mean number of records in an equivalence class.
 
     .. math::
 

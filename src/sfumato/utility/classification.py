@@ -19,7 +19,7 @@ from sfumato.utility._readings import weights_of
 
 
 class ClassificationMetric(Measure):
-    r"""Share of records whose class is not that of most records like them, or that were suppressed.
+    r"""Share of records that were suppressed, or not in the majority class of the records with equal keys.
 
     .. math::
 

@@ -16,7 +16,7 @@ from sfumato.kernels.arrays import Floats, Ints
 
 
 class GeneralisationLoss(Measure):
-    r"""Mean distance from each record to the farthest values that its release may stand for.
+    r"""Mean distance from each record to the farthest values that its released cells may stand for.
 
     .. math::
 

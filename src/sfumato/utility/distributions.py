@@ -279,7 +279,7 @@ class TotalVariation(BinnedDistance):
 
 
 class Hellinger(BinnedDistance):
-    r"""Distance between the roots of shares, mean over columns.
+    r"""Distance between the square roots of the categories' shares, mean over columns.
 
     .. math::
 
@@ -320,7 +320,7 @@ class Hellinger(BinnedDistance):
 
 
 class JensenShannon(BinnedDistance):
-    r"""How well one value tells whether it is from the original or the release, mean over columns.
+    r"""How well one value reveals whether it is from the original or the release, mean over columns.
 
     .. math::
 

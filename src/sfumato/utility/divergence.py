@@ -21,7 +21,7 @@ _MAX_CATEGORIES = 100
 
 
 class KullbackLeiblerDivergence(BinnedDistance):
-    r"""Bits per record that it costs to take the release's table of counts for the original's.
+    r"""Extra bits per record to encode the original by the release's table of counts.
 
     .. math::
 

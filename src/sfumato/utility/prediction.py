@@ -184,7 +184,7 @@ class Prediction(PredictionMeasure):
 
 
 class PredictionError(PredictionMeasure):
-    r"""How far a model trained on the release is off when it predicts the numbers of original records.
+    r"""Error of a model trained on the release when it predicts the numbers of original records.
 
     The original is cut into ``folds`` parts. Each part is predicted by a model that was trained on the
     release without the records that come from it (on all of a release whose records do not map). With

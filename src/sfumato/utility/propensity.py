@@ -69,7 +69,7 @@ class PropensityMeasure(ModelMeasure):
 
 
 class PropensityMeanSquare(PropensityMeasure):
-    r"""Mean squared distance of the propensity score from chance.
+    r"""Mean squared difference between the propensity score and the share of released records.
 
     Both tables are put together and a logistic regression estimates, for each record, the chance
     :math:`\hat p_i` that it is a released one:
@@ -122,7 +122,7 @@ class PropensityMeanSquare(PropensityMeasure):
 
 
 class PropensityRatio(PropensityMeasure):
-    r"""Propensity score mean square as a multiple of what is expected of a fresh sample.
+    r"""Propensity score mean square as a multiple of its expectation for a fresh sample.
 
     .. math::
 

@@ -28,7 +28,7 @@ _AT_ONCE = 2_000_000
 
 
 class QueryError(ModelMeasure):
-    r"""Mean relative error of random counts, answered from the release instead of the original.
+    r"""Mean relative error of random counting queries answered from the release instead of the original.
 
     A query counts the records that meet a condition in each of ``dimensions`` columns drawn by chance: a
     range of a number, date or ordinal column, a set of categories of a nominal one. Conditions are drawn so

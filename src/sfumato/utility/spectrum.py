@@ -16,7 +16,7 @@ from sfumato.utility._readings import weights_of
 
 
 class EigenvalueDifference(Measure):
-    r"""Difference of the eigenvalues of the two tables, as a share of all variance.
+    r"""Difference of the eigenvalues of the two covariance matrices, as a share of all variance.
 
     .. math::
 
