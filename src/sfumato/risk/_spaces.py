@@ -41,10 +41,13 @@ FARTHEST = 1e100
 #: Directions in which records vary by less than this share of the most there is are redundant.
 REDUNDANT = 1e-8
 
+#: How near an inferred number must come to disclose the value.
+WITHIN_HELP = "How close a number must be to count as learnt, in per cent of the column's standard deviation."
+
 #: What measures of equal values are blind to.
 NOISE_NOT_SEEN = (
-    "It cannot see people behind noise larger than the unit in which the original is written: it asks "
-    "for equal values, however near others are."
+    "It compares by equality: it does not find people whose values were changed by more than the unit in "
+    "which the original is written."
 )
 
 _SCALES = {
@@ -179,7 +182,7 @@ class LinkageMeasure(TrueLinkMeasure):
 
     metric: Metric = param(
         "euclidean",
-        "How the distance between two records is taken.",
+        "How the distance between two records is measured.",
         choices={
             "euclidean": "The root of the sum of squared differences.",
             "manhattan": "The sum of absolute differences.",
@@ -191,21 +194,21 @@ class LinkageMeasure(TrueLinkMeasure):
     )
     scale: Scale = param(
         "deviation",
-        "By what each number is divided before distances are taken.",
+        "By what each number is divided before distances are measured.",
         choices={
-            "deviation": "The standard deviation of what the intruder knows.",
-            "range": "The range of what the intruder knows.",
+            "deviation": "The standard deviation in the intruder's table.",
+            "range": "The range in the intruder's table.",
             "pooled": "The range over both tables.",
-            "rank": "Nothing: its rank is taken in place of it.",
+            "rank": "Nothing: ranks replace the numbers.",
         },
         when="metric=euclidean|manhattan|chebyshev",
     )
     nominal: Nominal = param(
         "equal",
-        "How far two categories are apart.",
+        "How the distance between two categories is measured.",
         choices={
-            "equal": "Equal or not.",
-            "hierarchy": "By the levels of the column's hierarchy at which they differ.",
+            "equal": "0 if they are equal, otherwise 1.",
+            "hierarchy": "By the number of levels of the column's hierarchy at which they differ.",
         },
     )
 
@@ -224,7 +227,7 @@ class LinkageMeasure(TrueLinkMeasure):
         asked += [f"nominal={self.nominal}"] * (self.nominal == "hierarchy")
         if asked and released is not None and released.is_generalised(*names):
             reason = why_generalised(self.name, names, released)
-            return f"{reason}; {' and '.join(asked)} cannot tell how near such a value may be"
+            return f"{reason}; {' and '.join(asked)} has no distance to such values"
         return _without_hierarchies(self.name, evidence, names) if self.nominal == "hierarchy" else None
 
     def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> LinkageSpace:
@@ -256,7 +259,7 @@ def why_incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -
     """
     buckets = evidence.buckets
     foreign = () if buckets is None else set(buckets.names) - buckets.own
-    faults = [f"`{name}` (apart from its records)" for name in evidence.known_columns if name in foreign]
+    faults = [f"`{name}` (in buckets)" for name in evidence.known_columns if name in foreign]
     known, original = evidence.known_table.schema, evidence.original.schema
     for name in evidence.known_columns:
         kind = original[name].kind
@@ -268,7 +271,7 @@ def why_incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -
             faults.append(f"`{name}` ({kind if shown is kind else f'{kind}, released as {shown}'})")
     if not faults:
         return None
-    return f"{measure} must be able to compare all columns that the intruder knows, got: {', '.join(faults)}"
+    return f"{measure} cannot compare these columns that the intruder knows: {', '.join(faults)}"
 
 
 def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
@@ -277,7 +280,7 @@ def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None)
     if not coarse:
         return None
     generalised = quoted(sorted(coarse))
-    return f"{measure} must be given exact values, got: intervals or groups of values in {generalised}"
+    return f"{measure} needs exact values, and {generalised} has ranges or groups of values"
 
 
 def _tree_of(evidence: Evidence, name: str, nominal: Nominal) -> Hierarchy | None:
@@ -294,8 +297,8 @@ def _without_hierarchies(measure: str, evidence: Evidence, names: tuple[str, ...
     faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, *tables))]
     if trees and not faults:
         return None
-    got = "; ".join(faults) or "none"
-    return f"{measure} must find a hierarchy of nominal columns that holds all their values, got: {got}"
+    got = "; ".join(faults) or "none is declared"
+    return f"{measure} needs hierarchies that have all values of their nominal columns: {got}"
 
 
 def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple[str, ...]) -> str | None:
@@ -304,7 +307,7 @@ def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple
     if not unknown:
         return None
     others = quoted(sorted(unknown))
-    return f"`block` of {measure} must name columns that the intruder can compare, got: {others}"
+    return f"`block` of {measure} must name columns that the intruder knows, got: {others}"
 
 
 def space_of(

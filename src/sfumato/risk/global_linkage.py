@@ -105,9 +105,7 @@ class GlobalLinkage(LinkageMeasure):
     name = "gdbrl"
     synonyms = ("record linkage", "global distance-based record linkage")
     family = "linkage"
-    tells = Tells(
-        places={"default": 0, "comparison": 4, "report": 15}, intruder="links everybody at once, one to one,"
-    )
+    tells = Tells(places={"default": 0, "comparison": 4, "report": 15}, intruder="links all records at once")
     scales = Scaling(exact_up_to=50_000)
     title = "Global record linkage"
     references = ("herranz2015", "tassa2012")
@@ -120,26 +118,26 @@ class GlobalLinkage(LinkageMeasure):
             "all": "Every pair.",
             "delta": "Those no farther apart than the record that moved most.",
             "published": "Those no farther apart than `bound`.",
-            "rank": "Of each record the h + 1 nearest, where at most h are nearer than its own.",
+            "rank": "For each record its h + 1 nearest, where at most h are nearer than its own.",
             "own": "Those no farther from a record than its own released one.",
         },
     )
     bound: float | None = param(
         None, "The bound on distances that is published with the file.", gt=0, when="pairs=published"
     )
-    rounds: int | None = param(None, "Rounds after which the search ends without a proof.", ge=1)
+    rounds: int | None = param(None, "Rounds after which the search stops without a proof.", ge=1)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a bound that is missing, or that belongs to no `pairs`."""
         if (self.pairs == "published") != (self.bound is not None):
-            return f"{self.name} must be given a `bound` with pairs=published, and only then"
+            return f"`bound` of {self.name} must be given with pairs=published, and only with it"
         reason = self.why_unsuitable(evidence) or why_pairs_unknown(self.name, evidence)
         if reason:
             return reason
         assert evidence.protected is not None  # that was a reason
         names = self.columns(evidence)
         if self.pairs != "all" and evidence.protected.is_generalised(*names):
-            return f"{self.name} must have pairs=all where released values are generalised, got: {self.pairs}"
+            return f"`pairs` of {self.name} must be all for generalised values, got: {self.pairs}"
         return why_generalised(self.name, names, evidence.known_table)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -157,7 +155,7 @@ class GlobalLinkage(LinkageMeasure):
             *space.points, **space.distance, radii=radii, tick=run.ticker(self.title), limit=self.rounds
         )
         if not found.complete and found.certified is False and self.bound is not None:
-            return Score.not_estimable("no one-to-one linkage keeps to the published bound: it is below δ")
+            return Score.not_estimable("no one-to-one linkage keeps to the published bound: it is too small")
         details = {
             **self.count_details(space, evidence, names),
             "mean_distance": found.distance / max(min(map(len, space.points)), 1),
@@ -178,7 +176,7 @@ class GlobalLinkage(LinkageMeasure):
         made = self.boxes(evidence, space, names)
         linked = None if made is None else linked_boxes(made, space.right_links(), run)
         if linked is None:
-            return Score.not_estimable("the released records that may be whose are too many to be listed")
+            return Score.not_estimable("the pairs of records that may belong together are too many to list")
         boxes, found = linked
         is_linked = found.partners >= 0
         n_linked = max(int(is_linked.sum()), 1)
@@ -236,7 +234,7 @@ class GlobalLinkage(LinkageMeasure):
             score = replace(score, bound=max(tied.expected / len(space.rows), score.value))
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
-            details["ties"] = "not looked through: the interval may be wider than need be"
+            details["ties"] = "not all examined: the interval may be wider than necessary"
         return replace(score, interval=interval, interval_is_proved=True, details=details)
 
     def radii(self, space: LinkageSpace, run: Run) -> Floats | None:
@@ -259,9 +257,8 @@ def _expected_links(
 ) -> Score:
     """The score of a linkage; that a record is linked to its own in one says not that it is in all others."""
     score = expected_links(evidence, space, chances, details)
-    return replace(
-        score, details={key: value for key, value in score.details.items() if key != "links_certain"}
-    )
+    kept = {key: value for key, value in score.details.items() if key != "links_certain"}
+    return replace(score, details=kept)
 
 
 def _rivals(space: LinkageSpace, run: Run, *, cap: int | None) -> Any:
@@ -398,7 +395,7 @@ class Certificate:
             return "the prices do not prove that no linkage costs less"
         value = float(best_by_person(space.persons, chances(space, self.partners, groups)).mean())
         if value != self.value:
-            return "the share of correct links is another"
+            return "the share of correct links differs"
         wide = self.measure.with_tie_bounds(Score(value), space, tied).interval
         holds = wide is None or (
             self.interval is not None and self.interval[0] <= wide[0] and wide[1] <= self.interval[1]

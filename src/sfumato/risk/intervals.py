@@ -25,7 +25,7 @@ from sfumato.risk.linkage import DISTANCE_TOLERANCE, around_median, deviation, e
 By = Literal["deviation", "rank"]
 _BY_MEANS = {
     "deviation": "The standard deviation of the column.",
-    "rank": "The number of records: the interval is one of ranks.",
+    "rank": "The number of records: the interval is in ranks.",
 }
 
 
@@ -84,9 +84,7 @@ class IntervalDisclosure(Measure):
     synonyms = ("dRisk",)
     family = "attribute disclosure"
     title = "Interval disclosure"
-    tells = Tells(
-        record_sentence="of its values, {:.0%} lie within the interval around what was released for it"
-    )
+    tells = Tells(record_sentence="{:.0%} of its values lie in the interval around the released value")
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -104,7 +102,7 @@ class IntervalDisclosure(Measure):
         choices=_BY_MEANS,
         synonyms={"standard deviation-based intervals": "deviation", "rank-based intervals": "rank"},
     )
-    steps: int = param(1, "Number of widths, up to the whole, over which to take the mean.", ge=1, le=100)
+    steps: int = param(1, "Number of widths, up to `width`, over which the score is averaged.", ge=1, le=100)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
@@ -122,7 +120,7 @@ class IntervalDisclosure(Measure):
         by_column = {name: mean_of_best(persons, inside[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
         if not by_column:
-            return Score.not_estimable("no original value belongs to a released record")
+            return Score.not_estimable("no released record belongs to an original value")
         there = ~np.isnan(inside)
         return Score(
             value=float(np.mean(list(by_column.values()))),
@@ -194,16 +192,12 @@ class IntervalLinkage(LinkageMeasure):
     name = "interval-linkage"
     family = "linkage"
     title = "Linkage within intervals"
-    tells = Tells(intruder="looks among the records all of whose values are near")
+    tells = Tells(intruder="takes the nearest of the records that are near in every column")
     references = ("herranz2015", "domingoferrer2001")
     cost = "n²"
 
     width: float = param(50.0, "Width of the interval in each column.", gt=0, le=1000, unit="%", symbol="p")
-    by: Literal["deviation", "rank"] = param(
-        "deviation",
-        "What the width is a share of.",
-        choices=_BY_MEANS,
-    )
+    by: By = param("deviation", "What the width is a share of.", choices=_BY_MEANS)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest of its candidates."""
@@ -225,10 +219,8 @@ class IntervalLinkage(LinkageMeasure):
     def _candidates(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats]:
         """A column's released values, and from where to where those of each record's candidates lie."""
         if known.schema[name].kind is Kind.NOMINAL:
-            known_values, released_values = (
-                codes.astype(np.float64) for codes in codes_of_both(known, released, name)
-            )
-            return released_values, known_values, known_values
+            codes, others = (each.astype(np.float64) for each in codes_of_both(known, released, name))
+            return others, codes, codes
         values, others = around_median(*numbers_of_both(known, released, name))
         # Both ends of the interval grow with the released value: its candidates are a range of such values.
         there = ~np.isnan(others)
@@ -276,13 +268,13 @@ class RankIntervalLinkage(TrueLinkMeasure):
     synonyms = ("rank-based record linkage",)
     family = "linkage"
     title = "Rank interval linkage"
-    tells = Tells(intruder="knows how far ranks may have moved")
+    tells = Tells(intruder="knows how far ranks moved at most")
     kinds = ORDERED
     references = ("nin2008",)
     cost = "n²"
 
     window: float = param(
-        5.0, "Largest move in rank, in per cent of the records.", gt=0, le=100, unit="%", symbol="p"
+        5.0, "Largest change of rank, in per cent of the records.", gt=0, le=100, unit="%", symbol="p"
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

@@ -46,9 +46,7 @@ class KnowledgeGain(SensitiveMeasure):
     family = "attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
-    tells = Tells(
-        record_sentence="its class moves what is believed of its sensitive value by {:.3g}, 1 being the most"
-    )
+    tells = Tells(record_sentence="its class changes the belief about its sensitive value by {:.3g} of 1")
     references = ("brickell2008",)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

@@ -25,7 +25,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._spaces import LinkageMeasure, LinkageSpace, why_generalised
+from sfumato.risk._spaces import WITHIN_HELP, LinkageMeasure, LinkageSpace, why_generalised
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
@@ -290,19 +290,12 @@ class AttributeLinkage(LinkageMeasure):
     needs = Needs(columns=2)  # one to learn and one to link by
     counts = replace(LinkageMeasure.counts, averages_columns=True)
     tells = Tells(
-        record_sentence="of its values, {:.0%} are learnt from the released record that is nearest in the "
-        "other columns"
+        record_sentence="the released record nearest in the other columns discloses {:.0%} of its values"
     )
     references = ("soriacomas2015", "carvalho2023")
     cost = "n²"
 
-    within: float = param(
-        10.0,
-        "How near a number must come, in per cent of the column's standard deviation.",
-        ge=0,
-        le=1000,
-        unit="%",
-    )
+    within: float = param(10.0, WITHIN_HELP, ge=0, le=1000, unit="%")
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared; whose the records are need not be known."""
@@ -322,7 +315,7 @@ class AttributeLinkage(LinkageMeasure):
         by_column = {name: mean_of_best(persons, learnt[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
         if not by_column or not len(space.released_points):
-            return Score.not_estimable("the intruder holds no record with a value to learn")
+            return Score.not_estimable("no record of the intruder has a value to learn")
         chance = [mean_of_best(persons, each) for each in guessed]
         there = ~np.isnan(learnt)
         return Score(

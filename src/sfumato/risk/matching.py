@@ -52,7 +52,7 @@ class DirectMatching(TrueLinkMeasure):
     family = "linkage"
     title = "Direct matching"
     counts = replace(TrueLinkMeasure.counts, compares_equal=True)
-    tells = Tells(intruder="looks for a record that says the same", not_seen=NOISE_NOT_SEEN)
+    tells = Tells(intruder="looks for a record with equal values", not_seen=NOISE_NOT_SEEN)
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"
 
@@ -61,9 +61,8 @@ class DirectMatching(TrueLinkMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse to look at columns that cannot be compared."""
-        return super().refuses(evidence) or unknown_block(
-            self.name, evidence, self.block, self.columns(evidence)
-        )
+        names = self.columns(evidence)
+        return super().refuses(evidence) or unknown_block(self.name, evidence, self.block, names)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Count who agrees with whom."""

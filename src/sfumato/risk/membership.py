@@ -53,8 +53,8 @@ class MembershipInference(AttackMeasure):
     threat = "inference"
     tells = Tells(
         places={"report": 23},
-        not_seen="It cannot see signs of membership other than being near to a released record: a test made "
-        "for the method that was used may tell more.",
+        not_seen="It tests only whether a person is near a released record: a test made for the method that "
+        "was used may reveal more.",
     )
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")

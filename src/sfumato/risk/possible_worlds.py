@@ -41,16 +41,12 @@ class CertainLinks(LinkageMeasure):
     name = "certain-links"
     family = "linkage"
     title = "Certain links within a bound"
-    tells = Tells(intruder="rules out by the published bound all that cannot be")
+    tells = Tells(intruder="rules out all pairs beyond the published bound")
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 
-    bound: float | None = param(
-        None, "The bound that is published; the most that a record moved if not given.", gt=0
-    )
-    most_pairs: int = param(
-        20_000_000, "Largest number of pairs that are looked at.", ge=1, le=10**9, unit="pairs"
-    )
+    bound: float | None = param(None, "The published bound; by default the most that a record moved.", gt=0)
+    most_pairs: int = param(20_000_000, "Largest number of pairs examined.", ge=1, le=10**9, unit="pairs")
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """List the near pairs and find which can be true together with a linkage of everybody else."""
@@ -61,17 +57,17 @@ class CertainLinks(LinkageMeasure):
         if not n:
             return Score.not_estimable(space.why_empty)
         if len(space.released_points) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
-            return Score.not_estimable("the files do not have the same records, one for one")
+            return Score.not_estimable("the two tables do not have the same records, one for one")
         known, released = evidence.known_table, evidence.protected
         assert released is not None  # `refuses` saw to it
         if self.bound is None and any(
             (released.missing(name)[space.truth] & ~known.missing(name)[space.rows]).any() for name in names
         ):
-            return Score.not_estimable("values were suppressed: how far others moved is not seen by that")
+            return Score.not_estimable("values were suppressed, so the most that a record moved is unknown")
         moved = distortion(space)
         bound = moved if self.bound is None else self.bound
         if bound < moved:
-            return Score.not_estimable("the bound is below what some record moved, so it is not true")
+            return Score.not_estimable("some record moved farther than the bound, so the bound is not true")
         found = kernels.assignment.matchable(
             *space.points, radii=np.full(n, bound), matching=space.truth, **space.distance,
             most_pairs=self.most_pairs, tick=run.ticker(self.title),
