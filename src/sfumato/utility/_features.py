@@ -39,6 +39,10 @@ Sort = Literal["number", "share", "hole"]
 # What measures by models have in common ----------------------------------------------------------------
 
 
+#: What larger tables are fitted on.
+RECORDS_HELP = "Largest number of records fitted; larger tables are sampled."
+
+
 class ModelMeasure(Measure):
     """A measure by a model: write ``fit``; sampling and the order of records are seen to."""
 
@@ -46,10 +50,8 @@ class ModelMeasure(Measure):
     kinds = COMPARABLE
     needs = Needs(exact_original=True, records=True)
 
-    records: int = param(
-        50_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
-    )
-    draws: int = param(5, "Number of samples of tables that are larger.", ge=2, le=100)
+    records: int = param(50_000, RECORDS_HELP, ge=20, unit="records")
+    draws: int = param(5, "Number of samples of larger tables.", ge=2, le=100)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of both tables that compare: of one kind, or made coarser."""
@@ -120,8 +122,8 @@ class TargetMeasure(ModelMeasure):
 
     target_kinds: ClassVar[frozenset[Kind]] = COMPARABLE
 
-    target: Columns = param(("@sensitive",), "Columns to be explained, each on its own.")
-    predictors: Columns = param((), "Columns that explain them; where none is named, all others.")
+    target: Columns = param(("@sensitive",), "Columns to explain, each on its own.")
+    predictors: Columns = param((), "Columns that explain them; by default all others.")
 
     def targets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns to be explained that both tables have, sorted by name."""
@@ -136,9 +138,8 @@ class TargetMeasure(ModelMeasure):
     def predictors_of(self, evidence: Evidence, target: str) -> tuple[str, ...]:
         """The columns that explain one target, sorted by name."""
         wanted = set(evidence.original.schema.resolve(self.predictors))
-        return tuple(
-            name for name in self.columns(evidence) if name != target and (not wanted or name in wanted)
-        )
+        others = (name for name in self.columns(evidence) if name != target)
+        return tuple(name for name in others if not wanted or name in wanted)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nothing can be explained, or nothing is left to explain it."""
@@ -153,7 +154,7 @@ class TargetMeasure(ModelMeasure):
                 f"got: {quoted(self.target)}, which names none"
             )
         if not all(self.predictors_of(evidence, name) for name in found):
-            return f"{self.name} must find a column that explains {quoted(found)}, got: none"
+            return f"{self.name} needs a column that explains {quoted(found)}, and there is none"
         return None
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:

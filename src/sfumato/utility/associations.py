@@ -16,7 +16,7 @@ from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import BinnedColumn, bin_column, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
-from sfumato.utility._marginals import DistributionMeasure, Generalised, read_both
+from sfumato.utility._marginals import BINS_HELP, DistributionMeasure, Generalised, read_both
 from sfumato.utility.distributions import GENERALISED, total_variation
 
 Pair: TypeAlias = tuple[str, str]
@@ -30,7 +30,7 @@ class PairMeasure(DistributionMeasure):
 
     over: Literal["mean", "worst"] = param(
         "mean",
-        "How pairs of columns are put together.",
+        "How the pairs' differences are combined.",
         choices={
             "mean": "Their mean.",
             "worst": "The worst pair counts.",
@@ -75,16 +75,14 @@ class ContingencyMeasure(PairMeasure):
 
     cost = "n d²"
 
-    bins: int = param(
-        10, "Number of bins for a column of numbers, by the original's quantiles.", ge=2, le=1000
-    )
+    bins: int = param(10, BINS_HELP, ge=2, le=1000)
     categories: int = param(
         50,
-        "Number of categories told apart in a column; the rarest of the original share one.",
+        "Number of categories kept in a column; the rarest of the original become one.",
         ge=2,
         le=1000,
     )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two tables of each pair."""
@@ -245,9 +243,7 @@ class MutualInformationDifference(ContingencyMeasure):
     bounds = (0.0, np.inf)
     references = ("cover2006", "strehl2002")
 
-    normalised: bool = param(
-        True, "Whether information counts as a share of what could be told, not in bits."
-    )
+    normalised: bool = param(True, "Whether information counts as a share of the possible, not in bits.")
 
     def difference(self, first: Floats, second: Floats) -> float:
         """The difference of both."""
@@ -337,7 +333,7 @@ class CorrelationDifference(PairMeasure):
             "rank": "Mid-ranks (Spearman).",
         },
     )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two correlations of each pair."""

@@ -80,10 +80,9 @@ class SuppressedCells(Measure):
         by_column: dict[str, float] = {}
         names = self.columns(evidence)
         for name in run.track(self.title, names, len(names)):
-            there, silent = (
-                ~uninformative_cells(evidence.original, name),
-                uninformative_cells(evidence.protected, name),
-            )
+            tables = evidence.original, evidence.protected
+            there, silent = (uninformative_cells(table, name) for table in tables)
+            there = ~there
             if mapped:
                 there = there[sources]
                 cells, held = int(there.sum()), float((there & _flags_of_rows(silent, released)).sum())

@@ -92,9 +92,7 @@ class ClassificationMetric(Measure):
         tables = evidence.original, evidence.protected
         coarse = [name for name in found if any(table.is_generalised(name) for table in tables)]
         if coarse:
-            return (
-                f"{self.name} must be given exact classes, got: ranges or sets of values in {quoted(coarse)}"
-            )
+            return f"{self.name} needs exact classes, and {quoted(coarse)} has ranges or sets of values"
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — it takes no chance

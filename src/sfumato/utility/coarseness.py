@@ -62,7 +62,7 @@ class GeneralisationLoss(Measure):
     cost = "n"
     needs = Needs(mapping=True, exact_original=True)
 
-    about: Columns = param(("@key",), "Columns whose loss counts; where there are none, all.")
+    about: Columns = param(("@key",), "Columns whose loss counts; if the table has none of them, all.")
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns asked for, as far as both tables have them."""

@@ -73,10 +73,10 @@ class EigenvalueDifference(Measure):
 
     matrix: Literal["covariance", "correlation"] = param(
         "covariance",
-        "Which matrix has the eigenvalues.",
+        "Of which matrix the eigenvalues are compared.",
         choices={
-            "covariance": "That of covariances, in deviations of the original: variances count, too.",
-            "correlation": "That of correlations: only how columns go together counts.",
+            "covariance": "Covariances, in standard deviations of the original: variances count, too.",
+            "correlation": "Correlations: only associations of columns count.",
         },
     )
 
