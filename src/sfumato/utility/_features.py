@@ -58,12 +58,9 @@ class ModelMeasure(Measure):
         names = super().columns(evidence)
         if evidence.protected is None:
             return names
-        first, second = evidence.original, evidence.protected
-        return tuple(
-            name
-            for name in names
-            if first.schema[name].kind is second.schema[name].kind or second.is_generalised(name)
-        )
+        first, second = evidence.original.schema, evidence.protected.schema
+        coarse = evidence.protected.is_generalised
+        return tuple(name for name in names if first[name].kind is second[name].kind or coarse(name))
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Score tables that are neither empty nor too large, whose records stand in a fixed order."""
@@ -127,13 +124,9 @@ class TargetMeasure(ModelMeasure):
 
     def targets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns to be explained that both tables have, sorted by name."""
-        wanted = set(evidence.original.schema.resolve(self.target))
         schema = evidence.original.schema
-        return tuple(
-            name
-            for name in self.columns(evidence)
-            if name in wanted and schema[name].kind in self.target_kinds
-        )
+        wanted = {name for name in schema.resolve(self.target) if schema[name].kind in self.target_kinds}
+        return tuple(name for name in self.columns(evidence) if name in wanted)
 
     def predictors_of(self, evidence: Evidence, target: str) -> tuple[str, ...]:
         """The columns that explain one target, sorted by name."""
@@ -149,10 +142,8 @@ class TargetMeasure(ModelMeasure):
         found = self.targets(evidence)
         if not found:
             kinds = " or ".join(sorted(self.target_kinds))
-            return (
-                f"`target` of {self.name} must name a {kinds} column of both tables, "
-                f"got: {quoted(self.target)}, which names none"
-            )
+            got = f"{quoted(self.target)}, which names none"
+            return f"`target` of {self.name} must name a {kinds} column of both tables, got: {got}"
         if not all(self.predictors_of(evidence, name) for name in found):
             return f"{self.name} needs a column that explains {quoted(found)}, and there is none"
         return None

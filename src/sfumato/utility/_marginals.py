@@ -143,10 +143,6 @@ def readable_columns(evidence: Evidence, kinds: frozenset[Kind]) -> tuple[str, .
     )
 
 
-#: How numbers become categories.
-BINS_HELP = "Number of bins for a column of numbers, cut at the original's quantiles."
-
-
 class DistributionMeasure(Measure):
     """Compares the distributions of columns whose values compare, of tables that have records."""
 

@@ -16,8 +16,8 @@ from sfumato.data.schema import ORDERED
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import BinnedColumn, bin_column, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
-from sfumato.utility._marginals import BINS_HELP, DistributionMeasure, Generalised, read_both
-from sfumato.utility.distributions import GENERALISED, total_variation
+from sfumato.utility._marginals import DistributionMeasure, Generalised, read_both
+from sfumato.utility.distributions import BINS_HELP, GENERALISED, total_variation
 
 Pair: TypeAlias = tuple[str, str]
 
@@ -31,10 +31,7 @@ class PairMeasure(DistributionMeasure):
     over: Literal["mean", "worst"] = param(
         "mean",
         "How the pairs' differences are combined.",
-        choices={
-            "mean": "Their mean.",
-            "worst": "The worst pair counts.",
-        },
+        choices={"mean": "Their mean.", "worst": "The worst pair counts."},
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -77,10 +74,7 @@ class ContingencyMeasure(PairMeasure):
 
     bins: int = param(10, BINS_HELP, ge=2, le=1000)
     categories: int = param(
-        50,
-        "Number of categories kept in a column; the rarest of the original become one.",
-        ge=2,
-        le=1000,
+        50, "Number of categories kept in a column; the rarest of the original become one.", ge=2, le=1000
     )
     generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
@@ -328,10 +322,7 @@ class CorrelationDifference(PairMeasure):
     by: Literal["value", "rank"] = param(
         "value",
         "What is correlated.",
-        choices={
-            "value": "Values (Pearson).",
-            "rank": "Mid-ranks (Spearman).",
-        },
+        choices={"value": "Values (Pearson).", "rank": "Mid-ranks (Spearman)."},
     )
     generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 

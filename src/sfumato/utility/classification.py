@@ -84,10 +84,8 @@ class ClassificationMetric(Measure):
             return reason
         found = self.targets(evidence)
         if not found:
-            return (
-                f"`target` of {self.name} must name a nominal or ordinal column of both tables, "
-                f"got: {quoted(self.target)}, which names none"
-            )
+            got = f"{quoted(self.target)}, which names none"
+            return f"`target` of {self.name} must name a nominal or ordinal column of both tables, got: {got}"
         assert evidence.protected is not None  # the first reason saw to it
         tables = evidence.original, evidence.protected
         coarse = [name for name in found if any(table.is_generalised(name) for table in tables)]

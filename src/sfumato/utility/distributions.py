@@ -14,13 +14,10 @@ from sfumato.core.run import Run
 from sfumato.data.schema import ORDERED, Kind
 from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of, reading_of
-from sfumato.utility._marginals import (
-    BINS_HELP,
-    ColumnDistribution,
-    DistributionMeasure,
-    Generalised,
-    read_both,
-)
+from sfumato.utility._marginals import ColumnDistribution, DistributionMeasure, Generalised, read_both
+
+#: How numbers become categories.
+BINS_HELP = "Number of bins for a column of numbers, cut at the original's quantiles."
 
 GENERALISED = {"midpoint": "Its middle.", "expected": "All values it may stand for, in equal shares."}
 
@@ -34,10 +31,7 @@ class ColumnDistance(DistributionMeasure):
     over: Literal["mean", "worst"] = param(
         "mean",
         "How the columns' distances are combined.",
-        choices={
-            "mean": "Their mean.",
-            "worst": "The worst column counts.",
-        },
+        choices={"mean": "Their mean.", "worst": "The worst column counts."},
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

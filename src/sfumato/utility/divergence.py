@@ -88,10 +88,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
     dimension: Literal["one", "two"] = param(
         "one",
         "Which tables of counts are compared.",
-        choices={
-            "one": "Those of each column.",
-            "two": "Those of each pair of columns.",
-        },
+        choices={"one": "Those of each column.", "two": "Those of each pair of columns."},
     )
 
     def refuses(self, evidence: Evidence) -> str | None:

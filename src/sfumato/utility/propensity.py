@@ -172,11 +172,8 @@ class PropensityRatio(PropensityMeasure):
 
 
 def _propensity_details(found: Propensity) -> dict[str, float | int | str]:
-    details: dict[str, float | int | str] = {
-        "terms": found.terms,
-        "terms_left_out": found.left_out,
-        "expected": found.expected,
-    }
+    details: dict[str, float | int | str] = {"terms": found.terms, "terms_left_out": found.left_out}
+    details |= {"expected": found.expected}
     if found.deviation > 0:
         details["standardised"] = (found.mean_square - found.expected) / found.deviation
     return details

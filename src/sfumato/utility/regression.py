@@ -14,13 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.kernels.regression import (
-    fit_linear,
-    fit_logistic,
-    weighted_gram,
-    whitening,
-    with_constant,
-)
+from sfumato.kernels.regression import fit_linear, fit_logistic, weighted_gram, whitening, with_constant
 from sfumato.utility._features import (
     RECORDS_HELP,
     FeaturePair,
