@@ -104,21 +104,15 @@ def comparisons_of(
     for name in names:
         ordered = known.schema[name].kind is not Kind.NOMINAL
         if ordered:
-            known_values, released_values = numbers_of_both(known, released, name)
+            first, second = numbers_of_both(known, released, name)
         else:
             codes = codes_of_both(known, released, name)
-            known_values, released_values = (
-                np.where(each < 0, np.nan, each.astype(np.float64)) for each in codes
-            )
-        known_values = known_values[rows]
+            first, second = (np.where(each < 0, np.nan, each.astype(np.float64)) for each in codes)
+        first = first[rows]
         if ordered:
-            known_values, released_values = (
-                _mid_ranks(known_values, released_values)
-                if differences == "ranks"
-                else _small(known_values, released_values)
-            )
-        cuts = _cuts(known_values, released_values) if ordered else np.zeros(1)
-        made.append(ColumnComparison(known_values, released_values, cuts, ordered))
+            first, second = (_mid_ranks if differences == "ranks" else _small)(first, second)
+        cuts = _cuts(first, second) if ordered else np.zeros(1)
+        made.append(ColumnComparison(first, second, cuts, ordered))
     return made
 
 
@@ -274,11 +268,8 @@ def _fetch_pairs(
     """Read the numbers of the records and the levels of the pairs of a table."""
     levels = ", ".join(f"gamma_column{column}::TINYINT AS level{column}" for column in range(n_columns))
     found = database.execute(f"SELECT unique_id_l, unique_id_r, {levels} FROM {table}").fetchnumpy()  # noqa: S608
-    return (
-        found["unique_id_l"].astype(np.int64),
-        found["unique_id_r"].astype(np.int64),
-        np.array([found[f"level{column}"] for column in range(n_columns)], dtype=np.int8),
-    )
+    first, second = (found[side].astype(np.int64) for side in ("unique_id_l", "unique_id_r"))
+    return first, second, np.array([found[f"level{i}"] for i in range(n_columns)], dtype=np.int8)
 
 
 @contextmanager
@@ -290,9 +281,8 @@ def _linker(
         import duckdb
         import splink
     except ImportError:
-        raise MissingDependencyError.of(
-            "splink", extra="linkage", purpose="probabilistic record linkage"
-        ) from None
+        purpose = "probabilistic record linkage"
+        raise MissingDependencyError.of("splink", extra="linkage", purpose=purpose) from None
     settings = {
         "link_type": "link_only",
         "comparisons": [_settings(f"column{i}", each) for i, each in enumerate(comparisons)],
@@ -307,10 +297,8 @@ def _linker(
     }
     with closing(duckdb.connect(":memory:", config=config)) as database, _silent("splink"):
         backend = splink.DuckDBAPI(connection=database)
-        tables = [
-            backend.register(_as_arrow(comparisons, cells, side), table_name=("mine", "theirs")[side])
-            for side in (0, 1)
-        ]
+        sides = [_as_arrow(comparisons, cells, side) for side in (0, 1)]
+        tables = [backend.register(each, table_name=f"side{i}") for i, each in enumerate(sides)]
         yield splink.Linker(tables, settings, log_level=None, validate_settings=False), database
 
 
@@ -329,15 +317,8 @@ def _as_arrow(comparisons: list[ColumnComparison], cells: tuple[Ints, Ints], sid
 
     values = [(each.known, each.released)[side] for each in comparisons]
     first = len(comparisons[0].known) if side else 0  # no number stands for two records
-    return pa.table(
-        {
-            "unique_id": np.arange(first, first + len(values[0])),
-            "cell": cells[side],
-            **{
-                f"column{i}": pa.array(each, from_pandas=True) for i, each in enumerate(values)
-            },  # NaN is NULL
-        }
-    )
+    columns = {f"column{i}": pa.array(each, from_pandas=True) for i, each in enumerate(values)}  # NaN is NULL
+    return pa.table({"unique_id": np.arange(first, first + len(values[0])), "cell": cells[side], **columns})
 
 
 @contextmanager

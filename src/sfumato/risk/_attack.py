@@ -49,6 +49,7 @@ _STRANGE = 3.29
 
 #: From the shares of right guesses on people and on strangers to a risk.
 Rated: TypeAlias = Callable[[float, float], float]
+_IsRight: TypeAlias = Callable[[Ints, Ints], Flags]
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,8 @@ class AttackTrial:
         """
         value = rated(self.rate, self.other_rate)
         low, high = wilson(self.hits, self.tries, z)
-        other_low, other_high = (
-            min(self.corrects * end, 1.0) for end in wilson(self.other_hits, self.other_tries, z)
-        )
+        others = wilson(self.other_hits, self.other_tries, z)
+        other_low, other_high = (min(self.corrects * end, 1.0) for end in others)
         below = math.hypot(value - rated(low, self.other_rate), value - rated(self.rate, other_high))
         above = math.hypot(rated(high, self.other_rate) - value, rated(self.rate, other_low) - value)
         return value, max(value - below, -1.0), min(value + above, 1.0)
@@ -111,7 +111,9 @@ class AttackMeasure(EstimatedMeasure):
     counts = Counting(pools_copies=True, compares_kept_relations=True)
     cost = "n"
 
-    queries: int = param(2000, "Largest number of people attacked on each side.", ge=10, le=100_000)
+    queries: int = param(
+        2000, "Largest number of people attacked in the file, and in the control group.", ge=10, le=100_000
+    )
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns it takes to attack: those the intruder knows, and what they want to know."""
@@ -124,14 +126,10 @@ class AttackMeasure(EstimatedMeasure):
             return reason
         assert evidence.control is not None  # asked for before
         names = self.looked_at(evidence)
-        schema, original = evidence.control.schema, evidence.original.schema
-        lacking = [
-            name for name in names if name not in schema or schema[name].kind is not original[name].kind
-        ]
+        has, original = evidence.control.schema, evidence.original.schema
+        lacking = [name for name in names if name not in has or has[name].kind is not original[name].kind]
         if lacking:
-            return (
-                f"the control of {self.name} must have its columns, of their kinds, got no {quoted(lacking)}"
-            )
+            return f"{self.name} needs {quoted(lacking)} of the same kind in the control group"
         return why_generalised(self.name, names, evidence.original, evidence.control)
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
@@ -140,14 +138,9 @@ class AttackMeasure(EstimatedMeasure):
         sizes = {name: len(np.unique(persons_of(each))) for name, each in tables.items() if each is not None}
         few = [f"{size} in the {name}" for name, size in sizes.items() if size < MIN_PEOPLE_PER_SIDE]
         if few:
-            return (
-                f"{self.name} must have at least {MIN_PEOPLE_PER_SIDE} people on each side, got: "
-                + ", ".join(few)
-            )
+            return f"{self.name} needs at least {MIN_PEOPLE_PER_SIDE} people, and has {', '.join(few)}"
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
-            return (
-                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
-            )
+            return "all values in the columns that the intruder knows are missing"
         return evidence.remember("control in original", lambda: _protected_control(evidence))
 
     def score_of_trials(
@@ -164,12 +157,14 @@ class AttackMeasure(EstimatedMeasure):
         sure = [name for name, trial in trials.items() if trial.other_rate >= 1 and rated is beyond_control]
         left = {name: trial for name, trial in trials.items() if name not in sure}
         if not left:
-            return Score.not_estimable("strangers are guessed right every time, so nothing can be told apart")
+            return Score.not_estimable(
+                "every guess on the control group is right, so people in the release cannot stand out"
+            )
         z = float(ndtri(1 - (1 - self.confidence / 100) / 2 / len(trials)))
         found = {name: trial.risk(rated, z) for name, trial in left.items()}
         if all(trial.risk(rated, _STRANGE)[2] < 0 for trial in left.values()):
             return Score.not_estimable(
-                "the control is guessed right more often than people in the release, so it is not of the "
+                "the control group is guessed right more often than people in the release: it is not of the "
                 "same population"
             )
         worst = max(found, key=lambda name: (found[name][0], trials[name].tries))
@@ -190,16 +185,14 @@ class AttackMeasure(EstimatedMeasure):
         )
 
 
-def unlearnable(
-    measure: str, evidence: Evidence, wanted: tuple[str, ...], kinds: frozenset[Kind]
-) -> str | None:
+def unlearnable(name: str, evidence: Evidence, wanted: tuple[str, ...], kinds: frozenset[Kind]) -> str | None:
     """Which columns that an intruder wants to learn cannot be; None if all can. Left out, they would hide."""
     shared = evidence.shared_columns
-    lost = {name for name in wanted if name in shared} - set(evidence.of_kinds(shared, kinds))
+    lost = {each for each in wanted if each in shared} - set(evidence.of_kinds(shared, kinds))
     if not lost:
         return None
-    listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in sorted(lost))
-    return f"{measure} must be able to compare all columns that are to be learnt, got: {listed}"
+    listed = ", ".join(f"`{each}` ({evidence.original.schema[each].kind})" for each in sorted(lost))
+    return f"{name} cannot compare these sensitive columns: {listed}"
 
 
 # The people, the strangers and the release in one space --------------------------------------------------
@@ -226,11 +219,9 @@ class AttackSides:
 
     def best(self, hits: Floats) -> tuple[Floats, Floats]:
         """The same for each person once: who reaches one of a person's records reaches the person."""
-        of_people, others = self.split_hits(hits)
-        return (
-            best_by_person(self.persons[self.people], of_people),
-            best_by_person(self.persons[self.strangers], others),
-        )
+        best = zip((self.people, self.strangers), self.split_hits(hits), strict=True)
+        of_people, others = (best_by_person(self.persons[rows], each) for rows, each in best)
+        return of_people, others
 
     def mean(self, hits: Floats, asked: Flags) -> tuple[Floats, Floats]:
         """The same for each person once, as the share of hits among the records that were asked about."""
@@ -280,13 +271,12 @@ def _protected_control(evidence: Evidence) -> str | None:
     original, control = evidence.original, evidence.control
     person = original.schema.only_role(Role.PERSON)
     if person is not None and person in control.schema:
-        of_people, others = (
-            set(codes[codes >= 0].tolist()) for codes in codes_of_both(original, control, person)
-        )
+        codes = codes_of_both(original, control, person)
+        of_people, others = (set(each[each >= 0].tolist()) for each in codes)
         if both := len(of_people & others):
             return (
-                f"the control must be of people who were not protected, got: {both} of `{person}` who "
-                "are in the original (leave the column out of the control if its numbers mean others)"
+                f"the control group must not be in the original, got: {both} of its `{person}` who are "
+                "(leave the column out of the control group if its numbers mean other people there)"
             )
     return _why_not_control(original, control)
 
@@ -304,10 +294,8 @@ def _why_not_control(original: Table, control: Table) -> str | None:
     again, twins = int((counts[numbers[n:]] > 0).sum()), int((counts[numbers[:n]] > 1).sum())
     if wilson(again, len(control), _STRANGE)[0] <= wilson(twins, n, _STRANGE)[1]:
         return None
-    return (
-        f"the control must be of people who were not protected, got: {again} of {len(control)} records that "
-        "stand in the original"
-    )
+    found = f"{again} of its {len(control)} records, which are"
+    return f"the control group must not be in the original, got: {found}"
 
 
 def number_records(table: Table) -> Ints:
@@ -342,9 +330,7 @@ class AttackSpace:
         places, distances = kernels.box_neighbours.nearest(self.points[rows], self.boxes, k=k, tick=tick)
         return np.append(self.order, -1)[places], distances
 
-    def share_of_nearest(
-        self, rows: Ints, is_right: Callable[[Ints, Ints], Flags], *, run: Run, task: str
-    ) -> Floats:
+    def share_of_nearest(self, rows: Ints, is_right: _IsRight, *, run: Run, task: str) -> Floats:
         """The share of right guesses among the released records nearest to each known one, ties and all.
 
         ``is_right`` is asked of pairs, of a known and a released record.

@@ -53,9 +53,8 @@ class BoxDistances:
         """Whether each of the intruder's records is covered by its own, and by those of nobody else."""
         own = kernels.box_distances.OwnBoxes(*_own(self.classes, persons, owners))
         alike = self.shown._replace(losses=np.zeros_like(self.shown.losses))
-        distances, its, all_, _ = kernels.box_distances.closer_counts(
-            self.points, own, alike, tick, reach=0.0
-        )
+        counts = kernels.box_distances.closer_counts(self.points, own, alike, tick, reach=0.0)
+        distances, its, all_, _ = counts
         found: Flags = (distances == 0.0) & (its == all_)
         return found
 
@@ -151,11 +150,8 @@ def nearness_of(
     written = classes_of(evidence, names)
     if written.table is not evidence.protected:  # who is who was put in
         written = Classes.of(evidence.protected, names)
-    known, released, m = (
-        evidence.known_table,
-        evidence.protected.select(names).take(written.examples),
-        len(written.examples),
-    )
+    known, m = evidence.known_table, len(written.examples)
+    released = evidence.protected.select(names).take(written.examples)
     scale = "pooled" if metric == "gower" else "deviation" if metric == "mahalanobis" else scale
     columns = [_column(known, released, name, rows, scale, is_code=metric == "hamming") for name in names]
     ranges = [column for column in columns if column.labels is None]

@@ -96,16 +96,21 @@ class CellMeasure(SampledMeasure):
 
     chance: ChanceOf = param(
         "unique",
-        "What is estimated of records that are unique in the sample.",
+        "What is estimated for records that are unique in the sample.",
         choices={
-            "unique": "The chance that they are unique in the population.",
-            "match": "The chance that a match with one is right.",
+            "unique": "The probability that they are unique in the population.",
+            "match": "The probability that a match with one is correct.",
         },
     )
+
+    def sentence(self, value: float) -> str:
+        """Say in words what its number means for one record."""
+        what = "it is unique in the population" if self.chance == "unique" else "a match with it is correct"
+        return f"{what} with a probability of {value:.3g}"
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that joined records are in no one cell."""
         reason = super().why_not_estimable(evidence)
         if reason is None and self.classes(evidence).joined is not None:
-            return f"records are joined, and {self.name} must find each person in one cell of the keys"
+            return f"{self.name} needs each person in one cell of the keys, and here a column links records"
         return reason

@@ -50,8 +50,8 @@ def covering_of(evidence: Evidence, names: tuple[str, ...], rows: Ints) -> Cover
         # Each box so far is repeated for each run of the column's value.
         if of_cells.counts[records].sum() > MAX_BOXES_PER_RECORD * max(len(released), 1):
             raise TooManyBoxes(
-                f"`{name}` must not cut released records into more than {MAX_BOXES_PER_RECORD} boxes each, "
-                "got: sets of values that are no ranges",
+                f"the sets of values in `{name}` are not ranges, and split a released record into more than "
+                f"{MAX_BOXES_PER_RECORD} boxes",
                 hint="leave the column out of the scenario, or generalise it along a hierarchy",
             )
         chosen, runs = of_cells.laid_out(records)

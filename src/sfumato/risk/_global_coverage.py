@@ -210,9 +210,8 @@ def tight_pairs(boxes: CandidatePairs, linked: CertifiedLinkage, run: Run) -> tu
     if its.min(initial=0) < 0 or its.max(initial=-1) >= m or len(np.unique(its)) < len(its):
         return None
     limits, prices = linked.limits(boxes)
-    found = boxes.near.pairs(
-        boxes.pricing, limits + _doubt(boxes), prices, most=MOST_PAIRS, tick=run.ticker("other linkages")
-    )
+    most, tick = limits + _doubt(boxes), run.ticker("other linkages")
+    found = boxes.near.pairs(boxes.pricing, most, prices, most=MOST_PAIRS, tick=tick)
     if found is None or (found[2] < limits[found[0]] + prices[found[1]]).any():
         return None
     names = found[0] * len(prices) + found[1]  # ascending
@@ -238,11 +237,7 @@ def ties_of_boxes(
     """Count the true links of all linkages of least cost, which have such pairs only."""
     n_linked, n, m = int((linked.partners >= 0).sum()), len(boxes.points), len(boxes.classes)
     doubt = _doubt(boxes)
-    tight = kernels.assignment.TightPairs(
-        boxes.points,
-        boxes.classes,
-        *pairs,
-        free_rows=(linked.row_prices >= boxes.penalty - doubt) & (n_linked < n),
-        free_columns=(linked.column_prices >= -doubt) & (n_linked < m),
-    )
+    free_rows = (linked.row_prices >= boxes.penalty - doubt) & (n_linked < n)
+    free_columns = (linked.column_prices >= -doubt) & (n_linked < m)
+    tight = kernels.assignment.TightPairs(boxes.points, boxes.classes, *pairs, free_rows, free_columns)
     return kernels.assignment.ties_among(tight, linked.partners, right)

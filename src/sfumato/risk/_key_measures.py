@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -22,13 +22,14 @@ from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 EMPTY = "the table has no records"
+SENSITIVE_HELP = "The sensitive columns; the score is that of the worst."
 
 #: What is told beside a score.
 Facts = Mapping[str, float | int | str]
 
 
 class KeyMeasure(Measure):
-    """Looks at the table an intruder sees: who is alike in the keys."""
+    """Looks at the equivalence classes of the table that an intruder sees."""
 
     aspect = "risk"
     threat: ClassVar[Threat] = "singling out"
@@ -59,12 +60,16 @@ class KeyMeasure(Measure):
         usable = self.columns(evidence)
         others = [name for name in self.key_columns(evidence) if name not in usable]
         if others:
-            kinds = " or ".join(sorted(self.kinds))
-            listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in others)
-            return f"{self.name} must be given {kinds} keys, got: {listed}"
+            return self._why_kinds("keys", others, evidence.original)
         if not self.keys(evidence):
-            return f"{self.name} must find a key beside the sensitive columns, got: none"
+            return f"{self.name} needs a key (quasi-identifier) beside the sensitive columns"
         return None
+
+    def _why_kinds(self, what: str, names: Sequence[str], table: Table) -> str:
+        """Which columns are of kinds that it cannot compare."""
+        kinds = " or ".join(sorted(self.kinds))
+        listed = ", ".join(f"`{name}` ({table.schema[name].kind})" for name in names)
+        return f"the {what} of {self.name} must be {kinds}, got: {listed}"
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that there is nobody to look at, or that nobody knows whose the records are."""
@@ -72,20 +77,17 @@ class KeyMeasure(Measure):
 
     def classes(self, evidence: Evidence) -> Classes:
         """The classes of the table under the policy for missing keys."""
-        return classes_of(
-            evidence, self.keys(evidence), missing=self.missing, joined=self.counts.joins_person_records
-        )
+        joined = self.counts.joins_person_records
+        return classes_of(evidence, self.keys(evidence), missing=self.missing, joined=joined)
 
 
 class SensitiveMeasure(KeyMeasure):
-    """Looks at what sensitive values the records that are alike have."""
+    """Looks at the sensitive values of the records in each equivalence class."""
 
     threat = "inference"
     counts = replace(KeyMeasure.counts, compares_equal=True)
 
-    sensitive: Columns = param(
-        ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
-    )
+    sensitive: Columns = param(("@sensitive",), SENSITIVE_HELP)
 
     def fills_values(self) -> bool:
         """Whether suppressed values are guessed, as by all that take the release alone."""
@@ -113,9 +115,8 @@ class SensitiveMeasure(KeyMeasure):
         if buckets is None or not set(learnt) & set(buckets.names):
             return super().classes(evidence)
         keys = self.keys(evidence)
-        return evidence.remember(
-            ("buckets", keys, learnt), lambda: buckets.classes(self.seen_values(evidence), keys, learnt)
-        )
+        name = ("buckets", keys, learnt)
+        return evidence.remember(name, lambda: buckets.classes(self.seen_values(evidence), keys, learnt))
 
     def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the table still has, sorted by name."""
@@ -128,25 +129,19 @@ class SensitiveMeasure(KeyMeasure):
         reason = super().refuses(evidence)
         if reason is not None:
             return reason
-        learnt, schema = self.sensitive_columns(evidence), seen_table(evidence).schema
+        learnt, table = self.sensitive_columns(evidence), seen_table(evidence)
         if not learnt:
-            return f"{self.name} must find a sensitive column in the table, got: none"
-        others = [f"`{name}` ({schema[name].kind})" for name in learnt if schema[name].kind not in self.kinds]
+            return f"{self.name} needs a sensitive column, and the table has none"
+        others = [name for name in learnt if table.schema[name].kind not in self.kinds]
         if others:
-            kinds = " or ".join(sorted(self.kinds))
-            return f"{self.name} must be given {kinds} sensitive columns, got: {', '.join(others)}"
+            return self._why_kinds("sensitive columns", others, table)
         apart = set() if evidence.buckets is None else set(learnt) & set(evidence.buckets.names)
         if apart and len(apart) < len(learnt):
-            return (
-                f"{self.name} must be told by `sensitive` which columns to look at, got: "
-                f"{len(apart)} that stand apart from their records and {len(learnt) - len(apart)} that do not"
-            )
+            found = f"{len(apart)} in buckets and {len(learnt) - len(apart)} beside their records"
+            return f"{self.name} cannot judge both at once: {found}; name some of them by `sensitive`"
         if apart and (links := joining(evidence)):
             names = quoted(links, " and ")
-            return (
-                f"{self.name} must be given records that nothing joins where values stand apart from them, "
-                f"got: {names}, by which the values of several buckets are compared"
-            )
+            return f"{self.name} cannot judge buckets where {names} links the records of several of them"
         return None
 
 

@@ -114,9 +114,7 @@ def order_unordered_keys(cells: ContingencyCells, unordered: Sequence[bool]) -> 
 def _scores(cells: ContingencyCells, pieces: list[Ints], starts: Ints) -> Floats:
     """A score for each piece of each key, rounded so that equal ones stay so in any order of records."""
     together = np.zeros((starts[-1], starts[-1]))
-    roots = np.concatenate([
-        np.sqrt(sums(pieces[key], cells.margin(key))) for key in range(len(pieces))
-    ])  # fmt: skip
+    roots = np.concatenate([np.sqrt(sums(each, cells.margin(key))) for key, each in enumerate(pieces)])
     for first, second in combinations(range(len(pieces)), 2):
         one, other, counts = cells.pair(first, second)
         block = together[starts[first] : starts[first + 1], starts[second] : starts[second + 1]]

@@ -130,11 +130,9 @@ class LikelihoodModel(PopulationModel):
     def estimate(self, sample: SizeFrequencies) -> UniquenessEstimate | str:
         """Find the maximum, and how sharp it is."""
         if sample.classes >= sample.n:
-            return (
-                "all people of the sample differ in the keys, so that no model of who is alike can be fitted"
-            )
+            return "every person of the sample is unique in the keys, so no model of classes can be fitted"
         if sample.classes <= 1:
-            return "all people of the sample are alike in the keys, so that no model can be fitted"
+            return "all people of the sample have equal keys, so no model can be fitted"
         ranges = self.ranges(sample)
         point = _maximum(lambda point: self.likelihood(sample, point), ranges)
         for name, value, (low, high) in zip(self.names, point, ranges, strict=True):
@@ -142,15 +140,14 @@ class LikelihoodModel(PopulationModel):
                 return f"the likelihood has no maximum: {name} goes to the edge of its range"
         curvature = _curvature(lambda point: self.likelihood(sample, point), point)
         if not (np.isfinite(curvature).all() and (np.linalg.eigvalsh(curvature) > 0).all()):
-            return "the likelihood is flat at its maximum: the sample does not tell the parameters"
+            return "the likelihood is flat at its maximum: the sample does not determine the parameters"
         chance = math.exp(self.log_chance(sample, point))
         slope = _slope(lambda point: math.exp(self.log_chance(sample, point)), point)
         doubt = float(slope @ np.linalg.solve(curvature, slope))
         ones = sample.uniques
         variance = ones * chance * (1 - chance) + ones**2 * doubt
-        return UniquenessEstimate(
-            chance, variance, self.parameters(point), self.expected_uniques(sample, point)
-        )
+        expected = self.expected_uniques(sample, point)
+        return UniquenessEstimate(chance, variance, self.parameters(point), expected)
 
 
 def _maximum(function: Callable[[Floats], float], ranges: tuple[tuple[float, float], ...]) -> Floats:

@@ -80,9 +80,8 @@ def _compact_numbers(keys: Ints) -> Ints:
 def pieces_of(table: Table, name: str, rows: Ints, *, original: Table, holes: Holes) -> Pieces:
     """Cut one column into pieces."""
     column, dtype, missing = table.schema[name], table.frame.schema[name], table.missing(name)
-    apart = holes == "category" and (
-        bool(missing.any()) or (name in original.schema and bool(original.missing(name).any()))
-    )
+    has_holes = missing.any() or (name in original.schema and original.missing(name).any())
+    apart = holes == "category" and bool(has_holes)
     if name in table.nodes:
         return _of_labels(Cover.of(table, name).take(rows), apart=apart, holes=holes)
     measured = column.kind in {Kind.CONTINUOUS, Kind.DATE} and end_dtype(dtype) is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, UnknownNameError
+from sfumato.errors import DataError, UnknownNameError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import CoverageProblem, TooManyBoxes, covering_of
@@ -24,20 +25,16 @@ from sfumato.risk._coverage import CoverageProblem, TooManyBoxes, covering_of
 _MOST_PAIRS = 100_000_000
 
 
-def population_refuses(
-    measure: str, evidence: Evidence, population: str, keys: tuple[str, ...]
-) -> str | None:
+def why_no_population(measure: str, evidence: Evidence, population: str, keys: Sequence[str]) -> str | None:
     """Why the classes cannot be counted in this resource; None when they can."""
     if population not in evidence.resources:
         error = UnknownNameError.of("resource", population, evidence.resources)
-        return f"{measure} must be given a population: {error.message}"
+        return f"{measure} needs a table of the population: {error.message}"
     table: object = evidence.resources[population]
     if not isinstance(table, Table):
-        return f"`population` of {measure} must name a resource that holds a table, got: `{population}`"
-    absent = [f"`{name}`" for name in keys if name not in table.schema]
-    if absent:
-        return f"{measure} must find all keys in `{population}`, got: no {', '.join(absent)}"
-    return None
+        return f"`population` of {measure} must name a table, got: `{population}`, which is none"
+    absent = quoted(name for name in keys if name not in table.schema)
+    return f"{measure} needs all keys in `{population}`, which lacks {absent}" if absent else None
 
 
 def population_sizes(evidence: Evidence, classes: Classes, population: str) -> Ints:
@@ -126,7 +123,7 @@ def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints
     found = near.of_points(samples).covering(most=_MOST_PAIRS)
     if found is None:
         raise DataError(
-            f"at most {_MOST_PAIRS} pairs of people and classes can be counted, got: more",
+            f"more than {_MOST_PAIRS:,} pairs of people and classes are too many to count",
             hint="generalise along a hierarchy, so that values of a column are ranges or nested groups",
         )
     people, classes, _ = found
@@ -137,35 +134,30 @@ def _covered_by_classes(evidence: Evidence, names: tuple[str, ...], chosen: Ints
 def _group_exact(found: CoverageProblem, exact: Flags) -> tuple[Floats, Floats]:
     """Number the people and the boxes by their values in the exact columns: equal ones alike."""
     n = len(found.points)
-    codings = []
-    for column in np.flatnonzero(exact):
-        values = np.concatenate((found.points[:, column], found.lows[:, column]))
-        distinct, codes = np.unique(values, return_inverse=True)
-        codings.append(Coding(codes.astype(np.uint64), max(len(distinct), 1)))
-    numbers, _ = number(pack(codings, n + len(found.lows)))
+    numbers, _ = _number_rows(np.concatenate((found.points, found.lows))[:, exact])
     return numbers[:n].astype(np.float64), numbers[n:].astype(np.float64)
 
 
 def _with_holes(found: CoverageProblem) -> tuple[Floats, Floats, Floats]:
     """Put missing values at infinity, where only a side that is open in both directions reaches."""
-    most = max(
-        (np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in (found.points, found.lows)), default=0.0
-    )
+    points = np.where(np.isnan(found.points), np.inf, found.points)
+    most = max(np.abs(each[np.isfinite(each)]).max(initial=0.0) for each in (points, found.lows))
     open_above = np.isposinf(found.highs) & ~np.isneginf(found.lows)
-    return (
-        np.where(np.isnan(found.points), np.inf, found.points),
-        found.lows,
-        np.where(open_above, most, found.highs),
-    )
+    return points, found.lows, np.where(open_above, most, found.highs)
 
 
-def _distinct_points(points: Floats) -> tuple[Floats, Ints]:
-    """The distinct points, and how often each occurs."""
+def _number_rows(points: Floats) -> tuple[Any, Ints]:
+    """Number the rows of an array, equal ones alike, and count each."""
     codings = []
     for values in points.T:
         distinct, codes = np.unique(values, return_inverse=True)
         codings.append(Coding(codes.astype(np.uint64), max(len(distinct), 1)))
-    numbers, counts = number(pack(codings, len(points)))
+    return number(pack(codings, len(points)))
+
+
+def _distinct_points(points: Floats) -> tuple[Floats, Ints]:
+    """The distinct points, and how often each occurs."""
+    numbers, counts = _number_rows(points)
     examples = np.zeros(len(counts), dtype=np.int64)
     examples[numbers] = np.arange(len(points))
     return np.ascontiguousarray(points[examples]), counts

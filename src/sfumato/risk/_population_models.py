@@ -163,9 +163,8 @@ class DirichletMultinomial(LikelihoodModel):
     def likelihood(self, sample: SizeFrequencies, point: Floats) -> float:
         """The formula's logarithm."""
         gamma = math.exp(point[0])
-        return float(
-            sample.counts @ log_rising(gamma, sample.sizes) - log_rising(sample.cells * gamma, sample.n)
-        )
+        of_sizes = sample.counts @ log_rising(gamma, sample.sizes)
+        return float(of_sizes - log_rising(sample.cells * gamma, sample.n))
 
     def expected_uniques(self, sample: SizeFrequencies, point: Floats) -> float:
         """Who comes first stays alone while the others come."""
@@ -238,10 +237,8 @@ class SlideNegativeBinomial(LikelihoodModel):
         drawn = sample.n / sample.people
         shape, scale = math.exp(point[0]), drawn * math.exp(point[1])
         none = (1 - drawn) * math.exp(-shape * math.log1p(scale))
-        return float(
-            sample.counts @ self._log_sizes(sample.sizes, drawn, shape, scale)
-            - sample.classes * math.log1p(-none)
-        )
+        of_sizes = sample.counts @ self._log_sizes(sample.sizes, drawn, shape, scale)
+        return float(of_sizes - sample.classes * math.log1p(-none))
 
     @staticmethod
     def _log_sizes(sizes: Floats, drawn: float, shape: float, scale: float) -> Floats:
@@ -287,9 +284,8 @@ class Zayatz(PopulationModel):
         chance = float(weights[0] / weights.sum())  # sample uniques are the first: there are some
         others = float((weights[1:] ** 2 / sample.counts[1:]).sum()) / float(weights.sum()) ** 2
         doubt = chance**2 * ((1 - chance) ** 2 / sample.uniques + others)
-        return UniquenessEstimate(
-            chance, sample.uniques * chance * (1 - chance) + sample.uniques**2 * doubt, {}
-        )
+        ones = sample.uniques
+        return UniquenessEstimate(chance, ones * chance * (1 - chance) + ones**2 * doubt, {})
 
     @staticmethod
     def _looks_unique(sample: SizeFrequencies) -> Floats:
@@ -319,14 +315,14 @@ class GoodToulmin(PopulationModel):
         n, ratio = sample.n, (sample.people - sample.n) / sample.n
         if ratio > math.log(n):
             return (
-                f"without a model, a sample of {n:.0f} tells nothing unless more than a share of "
+                f"without a model, a sample of {n:.0f} people gives no estimate unless more than a share of "
                 f"{1 / (1 + math.log(n)):.3g} of the population was drawn"
             )
         i = sample.sizes - 1
         weights = sample.sizes * ((-ratio) ** i if ratio <= 1 else self._smoothed_terms(i, n, ratio))
         expected = float(weights @ sample.counts)
         if not 0 < expected <= sample.uniques:
-            return "the estimate lies outside of what is possible: the sample is too small for no model"
+            return "the estimate is outside the possible range: the sample is too small to do without a model"
         spread = float(weights[1:] ** 2 @ sample.counts[1:])
         return UniquenessEstimate(expected / sample.uniques, sample.uniques - expected + spread, {})
 

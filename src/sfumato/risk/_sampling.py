@@ -24,8 +24,8 @@ _FLOAT_TOLERANCE = 1e-9
 #: Weights whose sum makes the population so many times larger than their mean chance does are noted.
 _UNEQUAL = 2.0
 _WEIGHTS_DIFFER = (
-    "; some weights are so large that their sum would hide the others, so the mean of one over each weight "
-    "is taken for the share that was drawn: check the largest weights"
+    "; some weights are so large that their sum would hide the others, so the sampled share is estimated "
+    "by the mean of one over each weight: check the largest weights"
 )
 
 #: What most estimate; who is unique in the population is so in the sample.
@@ -36,7 +36,7 @@ class SampledMeasure(KeyMeasure):
     """Looks at a table as a sample; how much of the population was drawn must be told."""
 
     fraction: float | None = param(
-        None, "Share of the population that was drawn; by default the weights tell.", gt=0, le=1, symbol="π"
+        None, "Share of the population that was sampled; by default from the weights.", gt=0, le=1, symbol="π"
     )
     population_size: float | None = param(
         None, "Number of people in the population, instead of the share.", ge=1, le=1e12, symbol="N"
@@ -49,15 +49,9 @@ class SampledMeasure(KeyMeasure):
             return reason
         if self.fraction is not None and self.population_size is not None:
             return f"{self.name} must be given `fraction` or `population_size`, got: both"
-        has_population = (
-            self.fraction
-            or self.population_size
-            or seen_table(with_original_weights(evidence)).weights is not None
-        )
-        if not has_population:
-            return (
-                f"{self.name} must be given `fraction`, `population_size` or a column of weights, got: none"
-            )
+        is_told = self.fraction or self.population_size
+        if not is_told and seen_table(with_original_weights(evidence)).weights is None:
+            return f"{self.name} needs the sampled share: give `fraction`, `population_size` or weights"
         return None
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
@@ -67,10 +61,10 @@ class SampledMeasure(KeyMeasure):
             return reason
         classes = self.classes(evidence)
         if classes.overlap:
-            return "a missing key counts for any value, so that nobody can say how many are alike"
+            return "a missing key counts for any value, so equivalence classes overlap and have no size"
         n, people = int(classes.persons.sum()), self.people(evidence)
         if people < n * (1 - _FLOAT_TOLERANCE):
-            return f"a population must hold its sample of {n}, got: {people:.6g} people"
+            return f"the population must not be smaller than its sample of {n}, got: {people:.6g} people"
         return None
 
     def unknown(self, classes: Classes) -> Flags:
@@ -139,16 +133,13 @@ def with_original_weights(evidence: Evidence) -> Evidence:
     name = original.schema.only_role(Role.WEIGHT)
     if released is None or rows is None or name is None or name in released.schema or (rows < 0).any():
         return evidence
-    if released.schema.only_role(Role.WEIGHT) is not None or name in original.schema.resolve(
-        evidence.scenario.columns
-    ):
+    known = original.schema.resolve(evidence.scenario.columns)
+    if released.schema.only_role(Role.WEIGHT) is not None or name in known:
         return evidence
 
     def beside() -> Evidence:
-        weights, schema = original.frame[name].gather(pl.Series(rows)), released.schema
-        table = replace(
-            released, frame=released.frame.with_columns(weights), schema=schema.replace(original.schema[name])
-        )
-        return evidence.read_as(table)
+        frame = released.frame.with_columns(original.frame[name].gather(pl.Series(rows)))
+        schema = released.schema.replace(original.schema[name])
+        return evidence.read_as(replace(released, frame=frame, schema=schema))
 
     return evidence.remember("weighted", beside)

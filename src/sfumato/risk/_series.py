@@ -43,18 +43,16 @@ def why_not_traceable(measure: str, evidence: Evidence, *, by_record: bool = Tru
     """
     waves = waves_of(evidence)
     if waves is None:
-        return (
-            f"{measure} must be told of the earlier releases, got: none (name them in the part [series] of "
-            "the plan, which may be empty for the first)"
-        )
+        how = "name them in the part [series] of the plan, which may be empty for the first"
+        return f"{measure} needs the earlier releases: {how}"
     if evidence.source_rows is None:
-        return f"{measure} must know whose the released records are, got: records that do not map"
+        return f"{measure} needs to know whose the released records are: they do not map to the original"
     if evidence.original.schema.only_role(Role.PERSON) is None:
-        return f"{measure} must find a column that tells whose each record is, got: none"
+        return f"{measure} needs a column of persons, and the original has none"
     try:
         everyone = [*waves.earlier, waves.now(evidence)]
     except DataError as error:
-        return f"{measure} must find everyone again: {error.message}"
+        return f"{measure} cannot find people again in other releases: {error.message}"
     return _mixed_up(measure, everyone) if by_record and not waves.identity.record else None
 
 
@@ -63,10 +61,8 @@ def _mixed_up(measure: str, waves: Sequence[Wave]) -> str | None:
     again = sum(wave.further for wave in waves)
     if not again:
         return None
-    return (
-        f"{measure} must know which of a person's records is which, got: {again} further records (name the "
-        "column that tells as `record` of the series)"
-    )
+    how = "name the column that tells them apart as `record` of the series"
+    return f"{measure} cannot tell the records of a person apart ({again} are further ones): {how}"
 
 
 def evidence_of(wave: Wave, evidence: Evidence) -> Evidence:
@@ -81,7 +77,7 @@ def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> 
         others = sorted(set(measure.key_columns(seen)) - set(measure.columns(seen)))
         if others:
             named = quoted(others)
-            return f"{measure.name} must be able to compare the keys of {wave.name}, got: others in {named}"
+            return f"{measure.name} cannot compare {named} in {wave.name}"
     return None
 
 
@@ -184,13 +180,8 @@ def _values_by_class(
     distinct, places = np.unique(keys, return_inverse=True)
     sums = np.bincount(places, np.repeat(counts.counts, sizes), minlength=len(distinct)).astype(np.int64)
     owners, values = distinct // (space + 1), distinct % (space + 1) - 1
-    return DisclosedValues(
-        classes.of_record[:records],
-        np.searchsorted(owners, np.arange(len(classes) + 1)),
-        values,
-        sums,
-        space,
-    )
+    starts = np.searchsorted(owners, np.arange(len(classes) + 1))
+    return DisclosedValues(classes.of_record[:records], starts, values, sums, space)
 
 
 def _number_values(
@@ -253,8 +244,8 @@ def _coarse_meanings(
     for table in tables:
         if len(table) * len(known) > _AT_ONCE:
             raise DataError(
-                f"`{name}` must have fewer values or fewer ranges to be compared over releases, got: "
-                f"{len(known)} values and {len(table)} cells that differ"
+                f"`{name}` has too many values and ranges to be compared over releases: "
+                f"{len(known):,} values and {len(table):,} different cells"
             )
         values, cover = cover_of(known, table, name)
         cells, ids = np.divmod(np.arange(len(table) * len(known)), max(len(known), 1))

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
@@ -40,10 +41,13 @@ FARTHEST = 1e100
 #: Directions in which records vary by less than this share of the most there is are redundant.
 REDUNDANT = 1e-8
 
+#: How near an inferred number must come to disclose the value.
+WITHIN_HELP = "How close a number must be to count as learnt, in per cent of the column's standard deviation."
+
 #: What measures of equal values are blind to.
 NOISE_NOT_SEEN = (
-    "It cannot see people behind noise larger than the unit in which the original is written: it asks "
-    "for equal values, however near others are."
+    "It compares by equality: it does not find people whose values were changed by more than the unit in "
+    "which the original is written."
 )
 
 _SCALES = {
@@ -82,6 +86,7 @@ class LinkageSpace:
     distance, or is the least that the Chebyshev distance can be.
     """
 
+    why_empty: ClassVar[str] = "the intruder holds no record of a person in the release"  # where n is 0
     known_points: Floats  # [n, d] the records that the intruder holds
     released_points: Floats  # [m, d] the released records
     metric: KernelMetric
@@ -95,22 +100,37 @@ class LinkageSpace:
     columns: tuple[str, ...]
     scale: str  # in words
 
+    @property
+    def points(self) -> tuple[Floats, Floats]:
+        """Both sides as the kernels take them."""
+        return self.known_points, self.released_points
+
+    @property
+    def distance(self) -> dict[str, Any]:
+        """How the kernels take the distances between them."""
+        return {"metric": self.metric, "n_codes": self.n_codes, "weights": self.weights}
+
+    def right_links(self) -> tuple[Ints, Ints]:
+        """All pairs of a known and a released record that are of the same person."""
+        assert self.owners is not None  # measures of true links see to it
+        known = pl.DataFrame({"person": self.persons}).with_row_index("known")
+        released = pl.DataFrame({"person": self.owners}).with_row_index("released")
+        pairs = known.join(released.filter(pl.col("person") >= 0), on="person")
+        return pairs["known"].to_numpy().astype(np.int64), pairs["released"].to_numpy().astype(np.int64)
+
     def shuffle(self, rng: np.random.Generator) -> LinkageSpace:
         """Put the released records into an order that says nothing: neither the file's nor the truth's.
 
         Sorted by where they lie, then shuffled, so that the order of the file cannot matter.
         """
-        order = (
-            np.lexsort(self.released_points.T)
-            if self.released_points.shape[1]
-            else np.arange(len(self.released_points))
-        )
+        points = self.released_points
+        order = np.lexsort(points.T) if points.shape[1] else np.arange(len(points))
         order = order[rng.permutation(len(order))]
         places = np.empty(len(order) + 1, dtype=np.int64)
         places[order], places[-1] = np.arange(len(order)), -1  # the truth −1 is the last
         return replace(
             self,
-            released_points=self.released_points[order],
+            released_points=points[order],
             released_rows=self.released_rows[order],
             truth=None if self.truth is None else places[self.truth],
             owners=None if self.owners is None else self.owners[order],
@@ -162,7 +182,7 @@ class LinkageMeasure(TrueLinkMeasure):
 
     metric: Metric = param(
         "euclidean",
-        "How the distance between two records is taken.",
+        "How the distance between two records is measured.",
         choices={
             "euclidean": "The root of the sum of squared differences.",
             "manhattan": "The sum of absolute differences.",
@@ -174,21 +194,21 @@ class LinkageMeasure(TrueLinkMeasure):
     )
     scale: Scale = param(
         "deviation",
-        "By what each number is divided before distances are taken.",
+        "By what each number is divided before distances are measured.",
         choices={
-            "deviation": "The standard deviation of what the intruder knows.",
-            "range": "The range of what the intruder knows.",
+            "deviation": "The standard deviation in the intruder's table.",
+            "range": "The range in the intruder's table.",
             "pooled": "The range over both tables.",
-            "rank": "Nothing: its rank is taken in place of it.",
+            "rank": "Nothing: ranks replace the numbers.",
         },
         when="metric=euclidean|manhattan|chebyshev",
     )
     nominal: Nominal = param(
         "equal",
-        "How far two categories are apart.",
+        "How the distance between two categories is measured.",
         choices={
-            "equal": "Equal or not.",
-            "hierarchy": "By the levels of the column's hierarchy at which they differ.",
+            "equal": "0 if they are equal, otherwise 1.",
+            "hierarchy": "By the number of levels of the column's hierarchy at which they differ.",
         },
     )
 
@@ -207,7 +227,7 @@ class LinkageMeasure(TrueLinkMeasure):
         asked += [f"nominal={self.nominal}"] * (self.nominal == "hierarchy")
         if asked and released is not None and released.is_generalised(*names):
             reason = why_generalised(self.name, names, released)
-            return f"{reason}; {' and '.join(asked)} cannot tell how near such a value may be"
+            return f"{reason}; {' and '.join(asked)} has no distance to such values"
         return _without_hierarchies(self.name, evidence, names) if self.nominal == "hierarchy" else None
 
     def space(self, evidence: Evidence, run: Run, names: tuple[str, ...]) -> LinkageSpace:
@@ -239,7 +259,7 @@ def why_incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -
     """
     buckets = evidence.buckets
     foreign = () if buckets is None else set(buckets.names) - buckets.own
-    faults = [f"`{name}` (apart from its records)" for name in evidence.known_columns if name in foreign]
+    faults = [f"`{name}` (in buckets)" for name in evidence.known_columns if name in foreign]
     known, original = evidence.known_table.schema, evidence.original.schema
     for name in evidence.known_columns:
         kind = original[name].kind
@@ -251,7 +271,7 @@ def why_incomparable(measure: str, evidence: Evidence, kinds: frozenset[Kind]) -
             faults.append(f"`{name}` ({kind if shown is kind else f'{kind}, released as {shown}'})")
     if not faults:
         return None
-    return f"{measure} must be able to compare all columns that the intruder knows, got: {', '.join(faults)}"
+    return f"{measure} cannot compare these columns that the intruder knows: {', '.join(faults)}"
 
 
 def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None) -> str | None:
@@ -260,7 +280,7 @@ def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None)
     if not coarse:
         return None
     generalised = quoted(sorted(coarse))
-    return f"{measure} must be given exact values, got: intervals or groups of values in {generalised}"
+    return f"{measure} needs exact values, and {generalised} has ranges or groups of values"
 
 
 def _tree_of(evidence: Evidence, name: str, nominal: Nominal) -> Hierarchy | None:
@@ -277,8 +297,8 @@ def _without_hierarchies(measure: str, evidence: Evidence, names: tuple[str, ...
     faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, *tables))]
     if trees and not faults:
         return None
-    got = "; ".join(faults) or "none"
-    return f"{measure} must find a hierarchy of nominal columns that holds all their values, got: {got}"
+    got = "; ".join(faults) or "none is declared"
+    return f"{measure} needs hierarchies that have all values of their nominal columns: {got}"
 
 
 def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple[str, ...]) -> str | None:
@@ -287,7 +307,7 @@ def unknown_block(measure: str, evidence: Evidence, block: Columns, names: tuple
     if not unknown:
         return None
     others = quoted(sorted(unknown))
-    return f"`block` of {measure} must name columns that the intruder can compare, got: {others}"
+    return f"`block` of {measure} must name columns that the intruder knows, got: {others}"
 
 
 def space_of(
@@ -437,11 +457,8 @@ class CoordinateScale(NamedTuple):
         exponent = int(np.frexp(np.abs(of_scale).max())[1])
         mean = float(np.ldexp(np.ldexp(of_scale, -exponent).mean(), exponent))
         both = np.concatenate(there) / 2 - origin
-        unit = (
-            _scale_of(both, scale)
-            if scale == "pooled"
-            else _scale_of(of_scale, scale) or _scale_of(both, scale)
-        )
+        own = 0.0 if scale == "pooled" else _scale_of(of_scale, scale)
+        unit = own or _scale_of(both, scale)
         return cls(float(origin), unit or 0.5, mean)
 
     def __call__(self, values: Floats) -> Floats:

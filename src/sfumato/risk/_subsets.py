@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,17 +55,14 @@ class KeyCodes:
         if table.schema.only_role(Role.PERSON) is not None:
             order = np.argsort(persons, kind="stable")
             persons = persons[order]
-        coded = [code_column(table, name, order, apart=True) for name in names]
-        return cls(
-            table, names, tuple(cut for cut, _ in coded), tuple(hole for _, hole in coded), persons, order
-        )
+        coded = (code_column(table, name, order, apart=True) for name in names)
+        columns, missing = zip(*coded, strict=True)
+        return cls(table, names, columns, missing, persons, order)
 
     def subsets(self, size: int) -> Iterator[tuple[tuple[int, ...], KeyPartition]]:
         """Yield all subsets of so many keys, as their positions, with the classes they make."""
         n = len(self.table)
-        path: list[
-            tuple[int, KeyPartition]
-        ] = []  # the keys of the present subset, with the classes up to each
+        path: list[tuple[int, KeyPartition]] = []  # the keys of the subset, with the classes up to each
         for subset in combinations(range(len(self.names)), size):
             shared = 0
             while shared < len(path) and path[shared][0] == subset[shared]:
@@ -161,17 +158,17 @@ class SmallestUnsafe:
         flags: Flags = rare[cut.of_record]
         if self.missing == "worst" and holes is not None:
             # Combinations with a missing value are alone, each for itself.
-            n_cells = int(
-                np.bincount(cut.of_record[~holes], minlength=cut.n_classes)[rare].astype(bool).sum()
-            )
-            return flags | holes, n_cells + int(holes.sum())
+            sizes = np.bincount(cut.of_record[~holes], minlength=cut.n_classes)
+            return flags | holes, int((sizes[rare] > 0).sum()) + int(holes.sum())
         return flags, int(rare.sum())
 
 
-def code_column(
-    table: Table, name: str, order: Ints | None, *, apart: bool = False
-) -> tuple[KeyPartition, Flags | None]:
-    """One column as numbers from 0 without gaps, and where it is missing."""
+#: A column as numbers from 0 without gaps, and where it is missing; None if it never is.
+CodedColumn: TypeAlias = tuple[KeyPartition, Flags | None]
+
+
+def code_column(table: Table, name: str, order: Ints | None, *, apart: bool = False) -> CodedColumn:
+    """Number the values of a column."""
     numbers, counts = number(column_codes(table, name, apart=apart))
     gone = table.missing(name)
     if order is not None:
@@ -187,7 +184,6 @@ def too_many(
     if wanted <= most:
         return None
     return (
-        f"{measure} must look at no more than {most:,} subsets of the keys, got: {wanted:,} of "
-        f"{n_keys} keys; ask for fewer keys at a time (a smaller {by}), or let the scenario know fewer "
-        "columns"
+        f"{measure} would look at {wanted:,} subsets of {n_keys} keys, more than {most:,}: set a "
+        f"smaller {by}, or let the intruder of the scenario know fewer columns"
     )

@@ -15,7 +15,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
-from sfumato.errors import quoted
+from sfumato.errors import count_noun, quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
     EMPTY,
@@ -27,7 +27,7 @@ from sfumato.risk._key_measures import (
     counted_in,
     of_records,
 )
-from sfumato.risk._population import population_refuses, population_sizes
+from sfumato.risk._population import population_sizes, why_no_population
 
 #: Sizes of classes that offices ask for.
 _USUAL = (2, 3, 5, 10)
@@ -45,7 +45,7 @@ def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float 
 
 
 class KAnonymity(WorstClassMeasure):
-    r"""Smallest number of persons who are alike in all keys.
+    r"""Smallest number of persons with equal values in all quasi-identifiers (keys).
 
     .. math::
 
@@ -89,7 +89,7 @@ class KAnonymity(WorstClassMeasure):
 
     name = "k-anonymity"
     synonyms = ("kAnon", "kAnon_violations", "freqCalc", "measure_risk", "minimum key size")
-    family = "who is alike"
+    family = "equivalence classes"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 2, "report": 1})
     class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
@@ -101,8 +101,8 @@ class KAnonymity(WorstClassMeasure):
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        others = f"{value - 1:,.0f} other" if value > 1 else "nobody else"
-        return f"{others} looks like it in the keys" if value <= 2 else f"{others}s look like it in the keys"  # noqa: PLR2004
+        others = count_noun(round(value) - 1, "other") if value > 1 else "nobody else"
+        return f"{others} {'have' if value > 2 else 'has'} the same keys"  # noqa: PLR2004
 
     def of_sizes(self, persons: Ints) -> Floats:
         """The number of persons of each class."""
@@ -123,7 +123,7 @@ class KAnonymity(WorstClassMeasure):
         between = (1.0 if len(seen_table(evidence)) > len(evidence.original) else fewest, score.value)
         return replace(
             score, value=between[0], status=Status.APPROXIMATE, interval=between, interval_is_proved=True,
-            by_record=None, reason=f"persons are counted at their fewest: {doubt}",
+            by_record=None, reason=f"a class counts the fewest persons it can have: {doubt}",
         )  # fmt: skip
 
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:  # noqa: ARG002
@@ -137,7 +137,7 @@ class KAnonymity(WorstClassMeasure):
 
 
 class KMap(KeyMeasure):
-    r"""Smallest number of people in a population who are alike in all keys to a released record.
+    r"""Smallest number of people in a population who match a released record in all keys.
 
     .. math::
 
@@ -168,7 +168,7 @@ class KMap(KeyMeasure):
     """
 
     name = "k-map"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "k-map"
     better = "high"
     bounds = (0.0, math.inf)
@@ -182,8 +182,8 @@ class KMap(KeyMeasure):
         """Say that a population is needed, with all keys."""
         reason = super().refuses(evidence)
         if reason is None and self.population is None:
-            return f"{self.name} must be given a population, got: none"
-        return reason or population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+            return f"{self.name} needs a table of the population: give it as `population`"
+        return reason or why_no_population(self.name, evidence, str(self.population), self.columns(evidence))
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count each class in the population."""
@@ -200,7 +200,7 @@ class KMap(KeyMeasure):
 
 
 class XYAnonymity(WorstClassMeasure):
-    r"""Smallest number of distinct values of some columns that stand beside one value of others.
+    r"""Smallest number of distinct values of the columns Y that occur with one value of the columns X.
 
     .. math::
 
@@ -223,15 +223,15 @@ class XYAnonymity(WorstClassMeasure):
     """
 
     name = "xy-anonymity"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "(X,Y)-anonymity"
     better = "high"
     bounds = (1.0, math.inf)
     references = ("wang2006",)
     class_values = ClassValues(independent=True, survive_merging=True)
 
-    x: Columns = param(("@key",), "Columns whose values are looked at one by one.", symbol="X")
-    y: Columns = param(("@sensitive",), "Columns whose values are counted beside each.", symbol="Y")
+    x: Columns = param(("@key",), "Columns whose combinations of values make the classes.", symbol="X")
+    y: Columns = param(("@sensitive",), "Columns whose values are counted in each class.", symbol="Y")
 
     def key_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of ``x`` that the table still has."""
@@ -244,18 +244,15 @@ class XYAnonymity(WorstClassMeasure):
             return reason
         counted, schema = _released_columns(evidence, self.y), seen_table(evidence).schema
         if not counted:
-            return f"{self.name} must find a column of `y` in the table, got: none"
+            return f"{self.name} needs a column of `y`, and the table has none"
         if twice := sorted(set(counted) & set(self.key_columns(evidence))):
-            return f"`x` and `y` of {self.name} must share no column, got: `{'`, `'.join(twice)}`"
+            return f"`x` and `y` of {self.name} must share no column, got: {quoted(twice)}"
         if odd := [name for name in counted if schema[name].kind not in self.kinds]:
-            return f"`y` of {self.name} must name columns of values to compare, got: `{'`, `'.join(odd)}`"
+            return f"{self.name} cannot compare values of {quoted(odd)}"
         unknown = {*counted, *self.key_columns(evidence)} - set(evidence.known_columns)
         apart = () if evidence.buckets is None else unknown & set(evidence.buckets.names)
         if apart:
-            return (
-                f"{self.name} must be of values that stand beside their records, got: "
-                f"{quoted(sorted(apart))}, of which only the bucket is told"
-            )
+            return f"{self.name} cannot judge {quoted(sorted(apart))}: the release links them to buckets only"
         return None
 
     def _classes_of_y(self, evidence: Evidence) -> Classes:

@@ -25,7 +25,7 @@ from sfumato.risk.linkage import DistanceLinkage
 
 
 class AveragingRisk(DistanceLinkage):
-    r"""Share of records that are found by the mean of what all releases say of them.
+    r"""Share of records linked to their own by averaging each person's values over all releases.
 
     Whoever can put the records of one person in several releases together, as by a pseudonym or a value that
     stays, takes for each column the mean of the numbers and dates, or the commonest category:
@@ -70,9 +70,9 @@ class AveragingRisk(DistanceLinkage):
     """
 
     name = "averaging-risk"
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Linkage by the mean of releases"
-    tells = Tells(places={"series": 2}, intruder="takes the nearest mean of what all releases say")
+    tells = Tells(places={"series": 2}, intruder="averages all releases and takes the nearest record")
     references = ("domingoferrer2001", "carvalho2023")
     # What lies between columns of one release is not what the mean of several says.
     counts = Counting(pools_copies=True, intruder_records_only=True, opens_suppressed=True)
@@ -92,11 +92,8 @@ class AveragingRisk(DistanceLinkage):
             made = average_releases(now, waves.earlier, self.columns(evidence))
             mean = super().measure(replace(evidence, release=release.with_table(made)), run)
         worse = mean if mean.value >= last.value else last
-        details = {
-            "releases": len(waves.earlier) + 1,
-            "by_the_mean": mean.value,
-            "by_the_last_alone": last.value,
-        }
+        details = {"releases": len(waves.earlier) + 1, "by_the_mean": mean.value}
+        details |= {"by_the_last_alone": last.value}
         return replace(worse, baseline=last.value, details={**worse.details, **details})
 
 
@@ -122,23 +119,19 @@ def _put(made: Table, name: str, tables: Sequence[Table], places: Sequence[Ints]
         return _narrowest(made, name, tables, places)
     free = replace(made.schema[name], integer=False)
     if kind is Kind.CONTINUOUS:
-        mean = _mean(
-            [np.append(table.numbers(name), np.nan)[own] for table, own in zip(tables, places, strict=True)]
-        )
+        mean = _mean([table.numbers(name) for table in tables], places)
         return made.with_values(name, pl.Series(mean).fill_nan(None), column=free)
     if kind is Kind.DATE and dtypes[0].is_temporal() and len(set(dtypes)) == 1:
-        counted = [
-            table.frame[name].to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy() for table in tables
-        ]
-        mean = _mean([np.append(each, np.nan)[own] for each, own in zip(counted, places, strict=True)])
+        ticks = (table.frame[name].to_physical().cast(pl.Float64) for table in tables)
+        mean = _mean([each.fill_null(np.nan).to_numpy() for each in ticks], places)
         days = pl.Series(mean).fill_nan(None).round().cast(pl.Int64)
         return made.with_values(name, days.cast(dtypes[0]))
     return made.with_values(name, _commonest(name, tables, places))
 
 
-def _mean(columns: Sequence[Floats]) -> Floats:
-    """The mean of what is there, NaN where nothing is."""
-    numbers = np.stack(columns)
+def _mean(columns: Sequence[Floats], places: Sequence[Ints]) -> Floats:
+    """The mean of what is there at these places, NaN where nothing is."""
+    numbers = np.stack([np.append(each, np.nan)[own] for each, own in zip(columns, places, strict=True)])
     there = ~np.isnan(numbers)
     counts = there.sum(axis=0)
     sums = np.where(there, numbers / np.maximum(counts, 1), 0.0).sum(axis=0)
@@ -148,16 +141,10 @@ def _mean(columns: Sequence[Floats]) -> Floats:
 def _commonest(name: str, tables: Sequence[Table], places: Sequence[Ints]) -> pl.Series:
     """The category that most releases show, of equally many that of the latest."""
     texts = pl.concat([canonical_text(table.frame[name]).cast(pl.String) for table in tables])
-    codes, stops = (
-        texts.rank("dense").fill_null(0).to_numpy().astype(np.int64),
-        np.cumsum([0, *map(len, tables)]),
-    )
-    own = np.stack(
-        [
-            np.append(codes[start : start + len(table)], 0)[rows]
-            for table, start, rows in zip(tables, stops, places, strict=False)
-        ]
-    )
+    codes = texts.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    stops = np.cumsum([0, *map(len, tables)])
+    parts = zip(np.split(codes, stops[1:-1]), places, strict=True)
+    own = np.stack([np.append(part, 0)[rows] for part, rows in parts])
     counts = np.stack([(own == each).sum(axis=0) for each in own])
     chosen = np.where(own > 0, counts, 0).argmax(axis=0)
     dtype = tables[0].frame.schema[name]

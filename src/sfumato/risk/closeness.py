@@ -123,7 +123,7 @@ def hierarchical_distances(counts: Counts, levels: list[Ints]) -> Floats:
 
 
 class TCloseness(WorstColumnMeasure):
-    r"""Largest distance between the sensitive values of people who are alike and those of everybody.
+    r"""Largest distance between the sensitive values of an equivalence class and those of the table.
 
     .. math::
 
@@ -163,13 +163,13 @@ class TCloseness(WorstColumnMeasure):
     """
 
     name = "t-closeness"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("t",)
     title = "t-closeness"
     tells = Tells(
         places={"report": 11, "sensitive": 2},
-        record_sentence="the sensitive values of those who share its keys are {:.3g} (of at most 1) from "
-        "those of all",
+        record_sentence="the distribution of sensitive values in its class is {:.3g} (of at most 1) from "
+        "that of the table",
     )
     class_values = ClassValues(survive_merging=True)
     better = "low"
@@ -178,12 +178,12 @@ class TCloseness(WorstColumnMeasure):
 
     distance: Literal["equal", "ordered", "hierarchy", "kind"] = param(
         "equal",
-        "How far two sensitive values are apart.",
+        "How the distance between two sensitive values is measured.",
         choices={
-            "equal": "All are 1 apart.",
-            "ordered": "By their places in the order of the distinct values.",
+            "equal": "Any two values are 1 apart.",
+            "ordered": "By their positions in the order of the distinct values.",
             "hierarchy": "By the height of their lowest common label in the hierarchy of the column.",
-            "kind": "By order in a column that has one, else all are 1 apart.",
+            "kind": "By order in a column that has one; otherwise any two are 1 apart.",
         },
         synonyms={
             "equal-distance t-closeness": "equal",
@@ -203,15 +203,16 @@ class TCloseness(WorstColumnMeasure):
 
     def _why_unsuitable(self, evidence: Evidence, table: Table, name: str) -> str | None:
         if self.distance == "ordered":
-            what = "intervals" if table.is_generalised(name) else f"a {table.schema[name].kind} column"
-            fits = _has_order(table, name)
-            return None if fits else f"{self.name} must be given an order of `{name}`, got: {what}"
+            if _has_order(table, name):
+                return None
+            what = "has ranges" if table.is_generalised(name) else f"is a {table.schema[name].kind} column"
+            return f"{self.name} needs an order of `{name}`, which {what}"
         hierarchy = evidence.hierarchy_of(name)
         if hierarchy is None:
-            return f"{self.name} must be given a hierarchy of `{name}`, got: none declared"
+            return f"{self.name} needs a hierarchy of `{name}`, and none is declared"
         present = table.frame[name].filter(~table.missing(name))
         faults = hierarchy.check(present.unique(), name)
-        return f"{self.name} must be given a hierarchy that fits, got: {faults[0]}" if faults else None
+        return f"{self.name} needs a hierarchy that fits: {faults[0]}" if faults else None
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
         """The distance of each class."""
@@ -291,7 +292,7 @@ def _labels(evidence: Evidence, table: Table, name: str, counts: Counts) -> list
 
 
 class DeltaDisclosure(WorstColumnMeasure):
-    r"""Largest change of the odds of a sensitive value, as a logarithm, among people who are alike.
+    r"""Largest log ratio between a sensitive value's shares in an equivalence class and in the table.
 
     .. math::
 
@@ -319,7 +320,7 @@ class DeltaDisclosure(WorstColumnMeasure):
 
     name = "delta-disclosure"
     synonyms = ("DDisclosurePrivacy", "sigma-disclosure privacy")
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "δ-disclosure privacy"
     better = "low"
     bounds = (0.0, math.inf)
@@ -346,14 +347,12 @@ class DeltaDisclosure(WorstColumnMeasure):
     def facts(self, evidence: Evidence, classes: Classes, worst: Floats) -> Facts:
         """Whom it concerns, and what it would be among the values that are there."""
         finite = [_changes(classes.counts(name), np.abs).max() for name in self.sensitive_columns(evidence)]
-        return {
-            "records_lacking_a_value": count_records(classes, np.isinf(worst)),
-            "finite": float(max(finite)),
-        }
+        lacking = count_records(classes, np.isinf(worst))
+        return {"records_lacking_a_value": lacking, "finite": float(max(finite))}
 
     def endless(self) -> str:
         """Why there is no bound."""
-        return "some class lacks a sensitive value that the table has, so that δ is infinite"
+        return "some class lacks a sensitive value of the table, so δ is infinite"
 
 
 def _changes(counts: Counts, size: Callable[[Floats], Floats]) -> Floats:
@@ -370,7 +369,7 @@ def _ratios(counts: Counts) -> Floats:
 
 
 class BetaLikeness(WorstColumnMeasure):
-    r"""Largest relative gain in the share of a sensitive value among people who are alike.
+    r"""Largest relative gain of a sensitive value's share in an equivalence class over that in the table.
 
     .. math::
 
@@ -399,7 +398,7 @@ class BetaLikeness(WorstColumnMeasure):
     """
 
     name = "beta-likeness"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("beta",)
     title = "β-likeness"
     better = "low"
@@ -412,7 +411,7 @@ class BetaLikeness(WorstColumnMeasure):
         "Whether frequent values have a bound of their own.",
         choices={
             "basic": "Every value may gain the same relative share.",
-            "enhanced": "The gain of a value is at most minus the logarithm of its share, too.",
+            "enhanced": "In addition, the gain of a value is at most minus the logarithm of its share.",
         },
         synonyms={"basic b-likeness": "basic", "enhanced b-likeness": "enhanced"},
     )
@@ -457,11 +456,9 @@ class BetaLikeness(WorstColumnMeasure):
         if self.kind == "basic":
             return {}
         beyond = np.isinf(worst)
-        return {
-            "records_beyond_every_beta": count_records(classes, beyond),
-            "feasible": yes_or_no(holds=not beyond.any()),
-        }
+        feasible = yes_or_no(holds=not beyond.any())
+        return {"records_beyond_every_beta": count_records(classes, beyond), "feasible": feasible}
 
     def endless(self) -> str:
         """Why no β will do."""
-        return "some value gains more than −ln of its share, so that enhanced β-likeness holds for no β"
+        return "some value gains more than −ln of its share, so enhanced β-likeness holds for no β"

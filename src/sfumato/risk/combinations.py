@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from math import comb
 
@@ -13,6 +14,7 @@ from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
+from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import (
     KeyMeasure,
@@ -22,14 +24,14 @@ from sfumato.risk._key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk._subsets import KeyCodes, KeyPartition, SmallestUnsafe, code_column, too_many
+from sfumato.risk._subsets import CodedColumn, KeyCodes, KeyPartition, SmallestUnsafe, code_column, too_many
 
 #: What a confidence may be above the one allowed because of rounding.
 _FLOAT_TOLERANCE = 1e-12
 
 
 class UnsafeCombinations(KeyMeasure):
-    r"""Share of records with a combination of a few keys that fewer than k records have.
+    r"""Share of records with a combination of a few keys that fewer than k records share.
 
     .. math::
 
@@ -76,7 +78,7 @@ class UnsafeCombinations(KeyMeasure):
 
     name = "unsafe-combinations"
     synonyms = ("riskyCells", "combination tables")
-    family = "who is alike"
+    family = "equivalence classes"
     tells = Tells(places={"report": 8, "combinations": 1})
     title = "Unsafe combinations"
     better = "low"
@@ -85,13 +87,13 @@ class UnsafeCombinations(KeyMeasure):
     cost = "n"
 
     dimension: int = param(3, "Largest number of keys in a combination.", ge=1, le=6, symbol="d")
-    k: int = param(2, "Combinations that fewer records have are unsafe.", ge=2, le=1_000_000, unit="records")
+    k: int = param(2, "Combinations that fewer records share are unsafe.", ge=2, le=1_000_000, unit="records")
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
         if value <= 0:
-            return "no combination of a few keys makes it rare"
-        return f"{value:.0f} smallest combination{'s' if value > 1 else ''} of a few keys make it rare"
+            return "it has no rare combination of a few keys"
+        return f"it has {count_noun(round(value), 'smallest rare combination')} of a few keys"
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse more subsets than can be gone through."""
@@ -129,7 +131,7 @@ class UnsafeCombinations(KeyMeasure):
 
 
 class LkcPrivacy(SensitiveMeasure):
-    r"""Smallest group of records that agree in L keys, if no sensitive value is told of one too surely.
+    r"""Smallest group of records that agree in L keys, or 0 if some group makes a sensitive value too sure.
 
     A table is LKC-private if every combination :math:`q` of values of at most :math:`L` keys that occurs in
     it
@@ -182,7 +184,7 @@ class LkcPrivacy(SensitiveMeasure):
     """
 
     name = "lkc-privacy"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "LKC-privacy"
     better = "high"
     bounds = (0.0, np.inf)
@@ -190,9 +192,7 @@ class LkcPrivacy(SensitiveMeasure):
     cost = "n"
 
     l: int = param(2, "Largest number of keys an intruder knows.", ge=1, le=6, symbol="L")  # noqa: E741
-    c: float = param(
-        0.5, "Highest confidence with which a sensitive value may be told.", gt=0, le=1, symbol="C"
-    )
+    c: float = param(0.5, "Highest share a sensitive value may have in a group.", gt=0, le=1, symbol="C")
 
     @property
     def worst(self) -> float:
@@ -206,10 +206,7 @@ class LkcPrivacy(SensitiveMeasure):
             return reason
         apart = () if evidence.buckets is None else evidence.buckets.names
         if set(self.sensitive_columns(evidence)) & set(apart):
-            return (
-                f"{self.name} must be given sensitive values beside their keys, got: values that stand apart "
-                "from their records"
-            )
+            return f"{self.name} cannot judge sensitive values that the release links to buckets only"
         return too_many(self.name, len(self.keys(evidence)), self._sizes(evidence), by="l")
 
     def _sizes(self, evidence: Evidence) -> range:
@@ -225,14 +222,14 @@ class LkcPrivacy(SensitiveMeasure):
         """Go through the subsets of as many keys as are known."""
         table = seen_table(evidence)
         keys, names = KeyCodes.of(table, self.keys(evidence)), self.sensitive_columns(evidence)
-        learnt = [code_column(table, name, keys.order) for name in names]
+        learnt = {name: code_column(table, name, keys.order) for name in names}
         sizes = self._sizes(evidence)
         groups = np.full(len(table), np.iinfo(np.int64).max)
         surest = np.zeros((len(names), len(table)))
         n_subsets = sum(comb(len(keys.names), size) for size in sizes)
         every = chain.from_iterable(keys.subsets(size) for size in sizes)
         for subset, cut in run.track(self.title, every, n_subsets):
-            of_group, confidences = self._looked_at(keys, subset, cut, names, learnt)
+            of_group, confidences = self._looked_at(keys, subset, cut, learnt)
             groups = np.minimum(groups, of_group)
             surest = np.maximum(surest, confidences)
         smallest, highest = int(groups.min()), float(surest.max())
@@ -253,34 +250,24 @@ class LkcPrivacy(SensitiveMeasure):
         )
 
     def _looked_at(
-        self,
-        keys: KeyCodes,
-        subset: tuple[int, ...],
-        cut: KeyPartition,
-        names: tuple[str, ...],
-        learnt: list[tuple[KeyPartition, Flags | None]],
+        self, keys: KeyCodes, subset: tuple[int, ...], cut: KeyPartition, learnt: Mapping[str, CodedColumn]
     ) -> tuple[Ints, Floats]:
         """The size of each record's group, and for each sensitive column the highest confidence in it."""
         holes = keys.incomplete(subset)
         if self.missing == "any" and holes is not None:
             classes = keys.overlapping(subset)
-            surest = [keys.forth(_surest_of_classes(classes, name)) for name in names]
+            surest = [keys.forth(_surest_of_classes(classes, name)) for name in learnt]
             return keys.forth(classes.persons[classes.of_record]).astype(np.int64), np.array(surest)
         counts = keys.count(cut)
         sizes = counts[cut.of_record]
         alone = holes if self.missing == "worst" else None
         if alone is not None:
             sizes = np.where(alone, 1, sizes)
-        surest = [self._surest(keys, cut, counts, column, alone) for column in learnt]
+        surest = [self._surest(keys, cut, counts, column, alone) for column in learnt.values()]
         return sizes, np.array(surest)
 
     def _surest(
-        self,
-        keys: KeyCodes,
-        cut: KeyPartition,
-        counts: Ints,
-        learnt: tuple[KeyPartition, Flags | None],
-        alone: Flags | None,
+        self, keys: KeyCodes, cut: KeyPartition, counts: Ints, learnt: CodedColumn, alone: Flags | None
     ) -> Floats:
         """The highest share of one value in each record's group; those ``alone`` are groups of their own."""
         values, gone = learnt

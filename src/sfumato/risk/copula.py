@@ -24,7 +24,7 @@ _MOST_NEW = 0.1
 
 
 class CopulaRisk(CellMeasure):
-    r"""Share of people who are unique in the population, by a Gaussian copula of the keys.
+    r"""Share of people who are unique in the population, estimated by a Gaussian copula of the keys.
 
     Each key is taken for a normal variable cut into its values by their frequencies, and all of them for
     jointly normal. The correlation of two keys is the one at which the model's mutual information is that of
@@ -74,14 +74,9 @@ class CopulaRisk(CellMeasure):
 
     name = "copula-risk"
     synonyms = ("Gaussian copula", "Gaussian copulas")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Copula risk"
     references = ("rocher2019",)
-
-    def sentence(self, value: float) -> str:
-        """Say in words what its number means for one record."""
-        what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
-        return f"{what} with a chance of {value:.3g}"
 
     @property
     def estimates(self) -> str:
@@ -98,14 +93,13 @@ class CopulaRisk(CellMeasure):
         classes, people = self.classes(evidence), max(self.people(evidence), 1.0)
         cells, n, lacking = ContingencyCells.of(classes), float(classes.persons.sum()), self.unknown(classes)
         table = classes.table
-        unordered = [
-            table.schema[key].kind is Kind.NOMINAL or table.is_generalised(key) for key in classes.keys
-        ]
+        kinds, coarse = table.schema, table.is_generalised
+        unordered = [kinds[key].kind is Kind.NOMINAL or coarse(key) for key in classes.keys]
         new = max(float(np.count_nonzero(cells.margin(key) == 1)) for key in range(len(cells.sizes))) / n
         if new > _MOST_NEW:
             return Score.not_estimable(
                 f"{new:.0%} of the people have a value of a key that nobody else has: the sample does not "
-                "tell which values there are"
+                "show all values of the population"
             )
         cells = order_unordered_keys(cells, unordered)
         model = LatentNormal.fit(cells, run)
@@ -120,7 +114,7 @@ class CopulaRisk(CellMeasure):
         return Score(
             means[self.chance],
             status=Status.APPROXIMATE,
-            reason="estimated by a model of how the keys go together" + self.weights_note(evidence),
+            reason="estimated by a model of how the keys are associated" + self.weights_note(evidence),
             by_record=by_original(evidence, of_records(classes, np.where(lacking, 1.0, risks)), worst="high"),
             details={
                 "people": people,

@@ -32,7 +32,7 @@ _NOTHING = 1e-8
 
 
 class DifferenceRisk(DistanceLinkage):
-    r"""Share of records that are found, or amounts told, by who knows how amounts move between releases.
+    r"""Share of records linked, or amounts disclosed, when the intruder knows how amounts change over time.
 
     Amounts often keep to a course that everybody knows: all pensions rise by 3 %, all wages by 100, or by
     both. Then release :math:`t` says of the amount :math:`x` of a person in the last one
@@ -85,16 +85,14 @@ class DifferenceRisk(DistanceLinkage):
     """
 
     name = "difference-risk"
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Linkage by the difference of releases"
-    tells = Tells(places={"series": 3}, intruder="takes differences of releases, knowing how amounts move")
+    tells = Tells(places={"series": 3}, intruder="compares releases and knows how amounts change")
     references = ("domingoferrer2001", "hundepool2012")
     # What lies between columns of one release is not what the difference of several says.
     counts = Counting(pools_copies=True, intruder_records_only=True, opens_suppressed=True)
 
-    within: float = param(
-        1.0, "How near an amount must come to be told, in per cent of it.", ge=0, le=100, unit="%"
-    )
+    within: float = param(1.0, "How close an estimate discloses an amount.", ge=0, le=100, unit="%")
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again."""
@@ -105,10 +103,8 @@ class DifferenceRisk(DistanceLinkage):
         waves, release = waves_of(evidence), evidence.release
         assert waves is not None and release is not None  # noqa: PT018  — `refuses` saw to it
         last = super().measure(evidence, run)
-        details: dict[str, float | str] = {
-            "releases": len(waves.earlier) + 1,
-            "by_the_last_alone": last.value,
-        }
+        details: dict[str, float | str] = {"releases": len(waves.earlier) + 1}
+        details |= {"by_the_last_alone": last.value}
         if not waves.earlier:
             return replace(last, baseline=last.value, details={**last.details, **details})
         now, keys = waves.now(evidence), self.columns(evidence)
@@ -117,9 +113,9 @@ class DifferenceRisk(DistanceLinkage):
         for name in _amounts(evidence, keys):
             history = _History.of(name, evidence, now, waves)
             best = history.best()
-            gains[name] = self._share_estimated(best.values, history, now) - self._share_estimated(
-                history.released[0], history, now
-            )
+            both = best.values, history.released[0]
+            by_all, by_last = (self._share_estimated(each, history, now) for each in both)
+            gains[name] = by_all - by_last
             course = max(course, (best.course, gains[name]), key=lambda each: each[1])
             if name in keys:
                 free = replace(made.schema[name], integer=False)
@@ -193,10 +189,8 @@ class _History:
         """Look a column up in the releases that show it as numbers."""
         rows = evidence.source_rows
         assert rows is not None  # `refuses` saw to it
-        released, truth = (
-            [now.reading.numbers(name)],
-            [np.append(evidence.original.numbers(name), np.nan)[rows]],
-        )
+        released = [now.reading.numbers(name)]
+        truth = [np.append(evidence.original.numbers(name), np.nan)[rows]]
         for wave in reversed(waves.earlier):
             if name not in wave.reading.schema or wave.reading.is_generalised(name):
                 continue
@@ -270,9 +264,8 @@ class _History:
     def _ratio_or_last(self, above: Floats, below: Floats, scale: Floats) -> Floats:
         """A quotient; where there is none, or who is in one release only, what the last one says."""
         sure = (np.abs(below) > _NOTHING * np.abs(scale)) & ((~np.isnan(self.released)).sum(axis=0) > 1)
-        return np.where(
-            sure & ~np.isnan(self.released[0]), above / np.where(sure, below, 1.0), self.released[0]
-        )
+        last = self.released[0]
+        return np.where(sure & ~np.isnan(last), above / np.where(sure, below, 1.0), last)
 
 
 def _truth(name: str, now: Wave, wave: Wave, waves: Waves) -> Floats:

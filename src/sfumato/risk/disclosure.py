@@ -26,7 +26,7 @@ from sfumato.risk._key_measures import (
 
 
 class AttributeDisclosure(SensitiveMeasure):
-    r"""Share of the records with a sensitive value, or range of values, of whom a release tells it for sure.
+    r"""Share of the records with a sensitive value or range that are in a class where every record has it.
 
     .. math::
 
@@ -75,22 +75,22 @@ class AttributeDisclosure(SensitiveMeasure):
 
     name = "attribute-disclosure"
     synonyms = ("homogeneity attack",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     tells = Tells(places={"report": 12, "sensitive": 3})
     title = "Attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
     references = ("sanchez2016",)
 
-    low: float | None = param(None, "Least value of the range that must not be told.")
-    high: float | None = param(None, "Greatest value of the range that must not be told.")
-    value: str | None = param(None, "Value that must not be told; several are divided by vertical bars.")
+    low: float | None = param(None, "Smallest value of the sensitive range.")
+    high: float | None = param(None, "Largest value of the sensitive range.")
+    value: str | None = param(None, "Sensitive value; several are separated by vertical bars.")
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
         if value > 0:
-            return "all who share its keys share a sensitive value, which is told to whoever knows the keys"
-        return "those who share its keys differ in the sensitive columns"
+            return "all records with its keys have the same sensitive value: whoever knows the keys learns it"
+        return "the records with its keys differ in the sensitive columns"
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse two ways of saying what must not be told, and a range of what is no number."""
@@ -100,7 +100,7 @@ class AttributeDisclosure(SensitiveMeasure):
         return self._unclear() or self._why_unsuitable(evidence)
 
     def _unclear(self) -> str | None:
-        """Why nobody can tell what must not be told."""
+        """Why it is not clear what is sensitive."""
         if self._has_bounds and self.value is not None:
             return f"{self.name} must be given a range or a value, got: both"
         if self.low is not None and self.high is not None and self.low > self.high:
@@ -108,17 +108,14 @@ class AttributeDisclosure(SensitiveMeasure):
         return None
 
     def _why_unsuitable(self, evidence: Evidence) -> str | None:
-        """Why the columns cannot have what must not be told."""
+        """Why the columns cannot have the sensitive value or range."""
         names = self.sensitive_columns(evidence)
         if len(names) > 1:
-            return (
-                f"{self.name} must be told by `sensitive` which column the range or value is of, "
-                f"got: {len(names)} columns"
-            )
+            return f"{self.name} of a range or value needs one column: name it by `sensitive`"
         if self._has_bounds and not _is_numeric(self.seen_values(evidence), names[0]):
-            return f"{self.name} must be given a column of numbers for a range, got: `{names[0]}`"
+            return f"`low` and `high` of {self.name} need a column of numbers, and `{names[0]}` is none"
         if not self._has_bounds and is_interval(self.seen_values(evidence).frame.schema[names[0]]):
-            return f"{self.name} must be given `low` and `high` for a column of ranges, got: `value`"
+            return f"`{names[0]}` has ranges: give {self.name} `low` and `high` instead of `value`"
         return None
 
     @property
@@ -140,7 +137,7 @@ class AttributeDisclosure(SensitiveMeasure):
                 risks = worst_by_person(table, disclosed.astype(np.float64))
                 by_column[name] = float(risks[at_stake].mean())
         if not by_column:
-            return Score.not_estimable("no record has what must not be told")
+            return Score.not_estimable("no record has the sensitive value or range")
         return Score(
             value=max(by_column.values()),
             by_column=by_column,
@@ -164,9 +161,7 @@ class AttributeDisclosure(SensitiveMeasure):
             return ~table.missing(name), (values == 1) & ((counts.missing_counts == 0) | (harmless > 0))
         having = self._having(table, name) & ~table.missing(name)
         has = _codes_that(having, counts)[counts.values]
-        with_it = np.bincount(counts.classes[has], weights=counts.counts[has], minlength=len(classes)).astype(
-            np.int64
-        )
+        with_it = np.bincount(counts.classes[has], counts.counts[has], len(classes)).astype(np.int64)
         return having, (with_it > 0) & (with_it + harmless == counts.totals)
 
     def _having(self, table: Table, name: str) -> Flags:

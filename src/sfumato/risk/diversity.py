@@ -125,7 +125,7 @@ class _Diversity(WorstColumnMeasure):
 
 
 class LDiversity(_Diversity):
-    r"""Smallest number of well represented sensitive values among people who are alike in all keys.
+    r"""Smallest number of well represented sensitive values in an equivalence class.
 
     *Distinct*: the number of values in a class. *Entropy*: as many values as would have the same entropy if
     all were equally frequent,
@@ -166,12 +166,12 @@ class LDiversity(_Diversity):
     """
 
     name = "l-diversity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("l",)
     title = "l-diversity"
     tells = Tells(
         places={"report": 10, "sensitive": 1},
-        record_sentence="who shares its keys has {:.3g} different sensitive values (effectively)",
+        record_sentence="the records with its keys have {:.3g} (effectively) different sensitive values",
     )
     better = "high"
     bounds = (0.0, math.inf)
@@ -180,11 +180,11 @@ class LDiversity(_Diversity):
 
     kind: Literal["distinct", "entropy", "recursive"] = param(
         "distinct",
-        "When sensitive values are well represented in a class.",
+        "How well represented values are counted in a class.",
         choices={
-            "distinct": "Each value that occurs counts.",
-            "entropy": "As many as would have the same entropy, were all equally frequent.",
-            "recursive": "The most frequent is rarer than c times the l-th and all rarer ones together.",
+            "distinct": "Each value that occurs counts as one.",
+            "entropy": "The number of equally frequent values that would have the same entropy.",
+            "recursive": "The largest l whose top value is rarer than c times the l-th and all rarer ones.",
         },
         synonyms={
             "distinct l-diversity": "distinct",
@@ -194,7 +194,7 @@ class LDiversity(_Diversity):
     )
     c: float = param(
         3.0,
-        "Constant of the recursive condition: the larger, the milder.",
+        "Constant of the recursive condition: the larger, the weaker the requirement.",
         gt=0,
         le=1e6,
         symbol="c",
@@ -260,15 +260,13 @@ class RecursiveDiversity(_Diversity):
     """
 
     name = "recursive-diversity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "Recursive (c,l)-diversity"
     better = "low"
     bounds = (0.0, math.inf)
     references = ("machanavajjhala2007",)
 
-    l: int = param(  # noqa: E741  — the model's own letter
-        2, "Values that must be well represented.", ge=1, le=1000, symbol="l"
-    )
+    l: int = param(2, "Values that must be well represented.", ge=1, le=1000, symbol="l")  # noqa: E741
 
     @property
     def worst(self) -> float:
@@ -286,11 +284,11 @@ class RecursiveDiversity(_Diversity):
 
     def endless(self) -> str:
         """Why no constant will do."""
-        return f"some class has fewer than {self.l} sensitive values, so that no constant will do"
+        return f"some class has fewer than {self.l} sensitive values, so no constant c is large enough"
 
 
 class PSensitivity(_Diversity):
-    r"""Smallest number of distinct sensitive values in a class of at least k who are alike (p-sensitive).
+    r"""Smallest number of distinct sensitive values in an equivalence class (p-sensitive k-anonymity).
 
     .. math::
 
@@ -315,14 +313,14 @@ class PSensitivity(_Diversity):
     """
 
     name = "p-sensitivity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("p",)
     title = "p-sensitive k-anonymity"
     better = "high"
     bounds = (1.0, math.inf)
     references = ("truta2006",)
 
-    k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
+    k: int = param(2, "Smallest class size that the model requires.", ge=1, le=10**9, symbol="k")
 
     def share_failing(self, values: Floats, level: float) -> Floats:
         """All of a class that has too few values."""
@@ -338,7 +336,7 @@ class PSensitivity(_Diversity):
 
 
 class AlphaKAnonymity(_Diversity):
-    r"""Largest share that one sensitive value has in a class (the α of (α, k)-anonymity).
+    r"""Largest share of one sensitive value in an equivalence class (the α of (α, k)-anonymity).
 
     .. math::
 
@@ -365,14 +363,14 @@ class AlphaKAnonymity(_Diversity):
     """
 
     name = "alpha-k-anonymity"
-    family = "what is learnt"
+    family = "attribute disclosure"
     aliases = ("alpha",)
     title = "(α,k)-anonymity"
     better = "low"
     bounds = (0.0, 1.0)
     references = ("wong2006",)
 
-    k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
+    k: int = param(2, "Smallest class size that the model requires.", ge=1, le=10**9, symbol="k")
 
     def share_failing(self, values: Floats, level: float) -> Floats:
         """What a class has too much of its most frequent value, if nothing else goes."""

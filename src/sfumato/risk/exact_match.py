@@ -21,7 +21,7 @@ from sfumato.risk.linkage import by_original
 
 
 class ExactMatch(TrueLinkMeasure):
-    r"""Share of persons whose own released record is the only one that agrees with all that is known of them.
+    r"""Share of persons whose own released record is the only one that agrees with all the intruder knows.
 
     .. math::
 
@@ -89,7 +89,7 @@ class ExactMatch(TrueLinkMeasure):
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        return "it is found by a join on what is known" if value > 0 else "a join on what is known misses it"
+        return f"a join on the known columns {'finds' if value > 0 else 'does not find'} it"
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Look who is covered by their own alone."""
@@ -97,7 +97,7 @@ class ExactMatch(TrueLinkMeasure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.rows) or not len(space.released_rows):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         covered = _covered_by_own(evidence, names, space)
         found = _is_covered_by_own_only(evidence, names, space, run)
         if joining(evidence):
@@ -135,21 +135,17 @@ def _is_covered_by_own_only(
     # One record of each class tells of all, and of one that is of several persons nobody is found.
     examples = replace(evidence, release=Release.as_read(released.take(classes.examples), evidence.buckets))
     assert examples.protected is not None  # it was one above
-    silent = np.column_stack(
-        [
-            cover_of(evidence.known_table, examples.protected, name, nested=True)[1].uninformative
-            for name in names
-        ]
-    )
+    both = evidence.known_table, examples.protected
+    covers = (cover_of(*both, name, nested=True)[1] for name in names)
+    silent = np.column_stack([cover.uninformative for cover in covers])
     found = np.zeros(len(space.rows), dtype=np.bool_)
     for pattern in np.unique(silent[whose >= 0], axis=0):
         asked = np.flatnonzero(np.isin(space.persons, whose[(silent == pattern).all(axis=1) & (whose >= 0)]))
         rows = np.flatnonzero(~(silent & ~pattern).any(axis=1))
         there = examples.read_as(examples.protected.take(rows))
         near = nearness_of(there, names, space.rows[asked], metric="hamming", scale="range")
-        found[asked] |= near.is_covered_by_own_only(
-            space.persons[asked], whose[rows], tick=run.ticker("exact matches")
-        )
+        tick = run.ticker("exact matches")
+        found[asked] |= near.is_covered_by_own_only(space.persons[asked], whose[rows], tick=tick)
     return found
 
 

@@ -39,7 +39,7 @@ _BLOCK_OF_DISTANCES = 4_000_000
 
 
 class GlobalLinkage(LinkageMeasure):
-    r"""Share of records that are linked to their own when all are linked at once (GDBRL).
+    r"""Share of records linked to their own when all records are linked at once, one to one (GDBRL).
 
     .. math::
 
@@ -105,9 +105,7 @@ class GlobalLinkage(LinkageMeasure):
     name = "gdbrl"
     synonyms = ("record linkage", "global distance-based record linkage")
     family = "linkage"
-    tells = Tells(
-        places={"default": 0, "comparison": 4, "report": 15}, intruder="links everybody at once, one to one,"
-    )
+    tells = Tells(places={"default": 0, "comparison": 4, "report": 15}, intruder="links all records at once")
     scales = Scaling(exact_up_to=50_000)
     title = "Global record linkage"
     references = ("herranz2015", "tassa2012")
@@ -120,26 +118,26 @@ class GlobalLinkage(LinkageMeasure):
             "all": "Every pair.",
             "delta": "Those no farther apart than the record that moved most.",
             "published": "Those no farther apart than `bound`.",
-            "rank": "Of each record the h + 1 nearest, where at most h are nearer than its own.",
+            "rank": "For each record its h + 1 nearest, where at most h are nearer than its own.",
             "own": "Those no farther from a record than its own released one.",
         },
     )
     bound: float | None = param(
         None, "The bound on distances that is published with the file.", gt=0, when="pairs=published"
     )
-    rounds: int | None = param(None, "Rounds after which the search ends without a proof.", ge=1)
+    rounds: int | None = param(None, "Rounds after which the search stops without a proof.", ge=1)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a bound that is missing, or that belongs to no `pairs`."""
         if (self.pairs == "published") != (self.bound is not None):
-            return f"{self.name} must be given a `bound` with pairs=published, and only then"
+            return f"`bound` of {self.name} must be given with pairs=published, and only with it"
         reason = self.why_unsuitable(evidence) or why_pairs_unknown(self.name, evidence)
         if reason:
             return reason
         assert evidence.protected is not None  # that was a reason
         names = self.columns(evidence)
         if self.pairs != "all" and evidence.protected.is_generalised(*names):
-            return f"{self.name} must have pairs=all where released values are generalised, got: {self.pairs}"
+            return f"`pairs` of {self.name} must be all for generalised values, got: {self.pairs}"
         return why_generalised(self.name, names, evidence.known_table)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -149,21 +147,18 @@ class GlobalLinkage(LinkageMeasure):
         coarse = evidence.protected.is_generalised(*names)
         space = self.space(evidence, run, () if coarse else names).shuffle(run.rng("shuffle"))
         if not len(space.known_points) or not len(space.released_points):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         if coarse:
             return self._of_boxes(evidence, space, names, run)
         radii = self.radii(space, run)
         found = kernels.assignment.solve(
-            space.known_points, space.released_points, space.metric, n_codes=space.n_codes,
-            weights=space.weights, radii=radii,
-            tick=run.ticker(self.title), limit=self.rounds,
-        )  # fmt: skip
+            *space.points, **space.distance, radii=radii, tick=run.ticker(self.title), limit=self.rounds
+        )
         if not found.complete and found.certified is False and self.bound is not None:
-            return Score.not_estimable("no one-to-one linkage keeps to the published bound: it is below δ")
+            return Score.not_estimable("no one-to-one linkage keeps to the published bound: it is too small")
         details = {
             **self.count_details(space, evidence, names),
-            "mean_distance": found.distance
-            / max(min(len(space.known_points), len(space.released_points)), 1),
+            "mean_distance": found.distance / max(min(map(len, space.points)), 1),
             "gap": found.gap * found.unit,
         }
         score = _expected_links(evidence, space, chances(space, found.partners), details)
@@ -179,9 +174,9 @@ class GlobalLinkage(LinkageMeasure):
     def _of_boxes(self, evidence: Evidence, space: LinkageSpace, names: tuple[str, ...], run: Run) -> Score:
         """Link records to what released ones may stand for."""
         made = self.boxes(evidence, space, names)
-        linked = None if made is None else linked_boxes(made, right_links(space), run)
+        linked = None if made is None else linked_boxes(made, space.right_links(), run)
         if linked is None:
-            return Score.not_estimable("the released records that may be whose are too many to be listed")
+            return Score.not_estimable("the pairs of records that may belong together are too many to list")
         boxes, found = linked
         is_linked = found.partners >= 0
         n_linked = max(int(is_linked.sum()), 1)
@@ -202,7 +197,7 @@ class GlobalLinkage(LinkageMeasure):
             reason = "the prices do not prove that no linkage costs less"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         else:
-            tied = ties_of_boxes(boxes, found, pairs, right_links(space))
+            tied = ties_of_boxes(boxes, found, pairs, space.right_links())
             score = self.with_tie_bounds(score, space, tied, boxes.classes)
         proof = Certificate(self, found.partners, found.row_prices, found.column_prices, space.rows,
                             space.released_rows, score.value, score.interval)  # fmt: skip
@@ -217,9 +212,8 @@ class GlobalLinkage(LinkageMeasure):
     def ties(space: LinkageSpace, found: Any, radii: Floats | None, run: Run) -> Any:
         """The fewest and the most correct links of all linkages of least cost, and which are certain."""
         return kernels.assignment.ties(
-            space.known_points, space.released_points, space.metric, found, right_links(space),
-            n_codes=space.n_codes,
-            weights=space.weights, radii=radii, tick=run.ticker("other linkages"),
+            *space.points, found=found, right=space.right_links(), **space.distance, radii=radii,
+            tick=run.ticker("other linkages"),
         )  # fmt: skip
 
     @staticmethod
@@ -233,14 +227,14 @@ class GlobalLinkage(LinkageMeasure):
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
         if len(np.unique(space.persons)) < len(
             space.rows
-        ):  # how many of their records, is known: not of whom
+        ):  # of several records of a person nothing is proved
             return replace(score, bound=max(_most_found(space, classes), score.value))
         interval = (tied.fewest / len(space.rows), tied.most / len(space.rows))
         if tied.expected is not None:
             score = replace(score, bound=max(tied.expected / len(space.rows), score.value))
         details = {**score.details, "links_certain": tied.certain}
         if not tied.exact:
-            details["ties"] = "not looked through: the interval may be wider than need be"
+            details["ties"] = "not all examined: the interval may be wider than necessary"
         return replace(score, interval=interval, interval_is_proved=True, details=details)
 
     def radii(self, space: LinkageSpace, run: Run) -> Floats | None:
@@ -263,17 +257,15 @@ def _expected_links(
 ) -> Score:
     """The score of a linkage; that a record is linked to its own in one says not that it is in all others."""
     score = expected_links(evidence, space, chances, details)
-    return replace(
-        score, details={key: value for key, value in score.details.items() if key != "links_certain"}
-    )
+    kept = {key: value for key, value in score.details.items() if key != "links_certain"}
+    return replace(score, details=kept)
 
 
 def _rivals(space: LinkageSpace, run: Run, *, cap: int | None) -> Any:
+    tick = run.ticker("nearer records")
     return kernels.linking.closer_counts(
-        space.known_points, space.released_points, space.persons, space.owners, metric=space.metric,
-        n_codes=space.n_codes,
-        weights=space.weights, cap=cap, tick=run.ticker("nearer records"),
-    )  # fmt: skip
+        *space.points, space.persons, space.owners, **space.distance, cap=cap, tick=tick
+    )
 
 
 def distances(space: LinkageSpace, known_rows: Ints, released_rows: Ints) -> Floats:
@@ -325,7 +317,7 @@ def chances(space: LinkageSpace, partners: Ints, groups: tuple[Ints, Ints] | Non
     linked = np.flatnonzero(partners >= 0)
     between = known_rows[linked] * len(n_theirs) + released_rows[partners[linked]]
     kinds, counts = np.unique(between, return_counts=True)
-    first, second = right_links(space)
+    first, second = space.right_links()
     wanted = known_rows[first] * len(n_theirs) + released_rows[second]
     places = np.minimum(np.searchsorted(kinds, wanted), max(len(kinds) - 1, 0))
     flows = np.where(kinds[places] == wanted, counts[places], 0) if len(kinds) else np.zeros(len(wanted))
@@ -340,26 +332,12 @@ def _most_found(space: LinkageSpace, classes: Ints | None) -> float:
     are of its person; a person counts by the best record.
     """
     assert space.owners is not None  # measures of true links see to it
-    held = pl.DataFrame(
-        {"person": space.owners, "class": _identical(space.released_points) if classes is None else classes}
-    )
-    shares = (
-        held.group_by("person", "class")
-        .len()
-        .with_columns(share=pl.col("len") / pl.col("len").sum().over("class"))
-    )
+    classes = _identical(space.released_points) if classes is None else classes
+    counts = pl.DataFrame({"person": space.owners, "class": classes}).group_by("person", "class").len()
+    shares = counts.with_columns(share=pl.col("len") / pl.col("len").sum().over("class"))
     best = shares.group_by("person").agg(pl.col("share").max())
     persons = pl.DataFrame({"person": np.unique(space.persons)}).join(best, on="person", how="left")
     return float(persons["share"].fill_null(0.0).sum() / len(persons))
-
-
-def right_links(space: LinkageSpace) -> tuple[Ints, Ints]:
-    """All pairs of one of mine and one of theirs that are of the same person."""
-    assert space.owners is not None  # measures of true links see to it
-    held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
-    released = pl.DataFrame({"person": space.owners}).with_row_index("theirs")
-    pairs = held.join(released.filter(pl.col("person") >= 0), on="person")
-    return pairs["mine"].to_numpy().astype(np.int64), pairs["theirs"].to_numpy().astype(np.int64)
 
 
 def _identical(points: Floats) -> Ints:
@@ -417,7 +395,7 @@ class Certificate:
             return "the prices do not prove that no linkage costs less"
         value = float(best_by_person(space.persons, chances(space, self.partners, groups)).mean())
         if value != self.value:
-            return "the share of correct links is another"
+            return "the share of correct links differs"
         wide = self.measure.with_tie_bounds(Score(value), space, tied).interval
         holds = wide is None or (
             self.interval is not None and self.interval[0] <= wide[0] and wide[1] <= self.interval[1]
@@ -431,16 +409,15 @@ class Certificate:
         for each in (boxes, boxes.with_distances()):
             pairs = tight_pairs(each, linked, run)
             if pairs is not None:
-                return ties_of_boxes(each, linked, pairs, right_links(space))
+                return ties_of_boxes(each, linked, pairs, space.right_links())
         return None
 
     def _ties_of_points(self, space: LinkageSpace, run: Run) -> Any:
         """The same, of points."""
         radii = self.measure.radii(space, run)
         verdict = kernels.assignment.verify(
-            space.known_points, space.released_points, space.metric, self.row_prices, self.column_prices,
-            self.partners,
-            n_codes=space.n_codes, weights=space.weights, radii=radii, tick=run.ticker("checking"),
+            *space.points, row_prices=self.row_prices, column_prices=self.column_prices,
+            partners=self.partners, **space.distance, radii=radii, tick=run.ticker("checking"),
         )  # fmt: skip
         found = kernels.assignment.Assignment(
             self.partners, self.row_prices, self.column_prices, verdict.cost, verdict.bound, 0.0,

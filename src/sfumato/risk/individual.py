@@ -41,15 +41,10 @@ _SHIFTS = np.expm1(np.linspace(-3.0, 0.0, 31))
 _TIMES = np.exp(np.linspace(-5.0, 0.0, 41))
 _BEYOND = 10
 
-_ESTIMATED = "how many are alike in the population is estimated by a model"
-_UNDERSTATED = (
-    "larger classes are fewer than it expects, so that it understates: the far end goes by their number"
-)
+_ESTIMATED = "class sizes in the population are estimated by a model"
+_UNDERSTATED = "there are fewer large classes than it expects, so it understates: the far end counts them"
 
-_POSSIBLE = (
-    "populations that fit the numbers of classes of each size as well have more people who are one of fewer: "
-    "the far end goes by them"
-)
+_POSSIBLE = "other populations fit the class sizes as well and have smaller classes: the far end counts them"
 
 
 # Of a class of f in the sample, drawn with the share p ---------------------------------------------------
@@ -205,9 +200,9 @@ class _SampleClassMeasure(SampledMeasure, EstimatedMeasure):
     bounds = (0.0, 1.0)
     counts = Counting(people=True, joins_person_records=True)
 
-    threshold: float = param(0.05, "Risk above which a record counts as at risk.", gt=0, le=1)
+    threshold: float = param(0.05, "Probability above which a record is at risk.", gt=0, le=1)
     rate: float | None = param(
-        None, "Share of re-identifications that is tolerated: it gives the threshold instead.", gt=0, le=1
+        None, "Tolerated share of re-identifications; it determines the threshold.", gt=0, le=1
     )
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
@@ -217,7 +212,9 @@ class _SampleClassMeasure(SampledMeasure, EstimatedMeasure):
             return reason
         n = n_drawn(evidence)
         if self.population_size < n:
-            return f"a population must hold its sample of {n}, got: {self.population_size:.6g} people"
+            return (
+                f"the population must not be smaller than its sample of {n}, got: {self.population_size:.6g}"
+            )
         return None
 
     def shares(self, evidence: Evidence, classes: Classes) -> Floats:
@@ -280,7 +277,7 @@ def _doubt(model: SizeModel, *, raised: bool) -> dict[str, str]:
 
 
 class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
-    r"""Highest chance to find someone of the population in the sample, as estimated from the sample.
+    r"""Highest probability that a record of a sample is re-identified, estimated from the sample.
 
     .. math::
 
@@ -348,9 +345,9 @@ class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
 
     name = "individual-risk"
     synonyms = ("indivRisk", "measure_risk", "Benedetti-Franconi risk", "base individual risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Individual risk"
-    tells = Tells(places={"report": 6, "records": 1}, intruder="knows the keys, and not who was drawn,")
+    tells = Tells(places={"report": 6, "records": 1}, intruder="knows the keys, but not who was sampled,")
     class_values = ClassValues(survive_merging=True)  # a larger class, and no greater a share of it drawn
     references = ("benedetti1998", "franconi2004", "rinott2006", "oleary1986", "hundepool2012")
 
@@ -409,7 +406,7 @@ class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
 
 
 class HouseholdRisk(_SampleClassMeasure):
-    r"""Highest chance that some member of a household is found, as estimated from the sample.
+    r"""Highest probability that a member of a household is re-identified, estimated from the sample.
 
     .. math::
 
@@ -440,16 +437,16 @@ class HouseholdRisk(_SampleClassMeasure):
 
     name = "household-risk"
     synonyms = ("hierarchical risk", "measure_risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Household risk"
-    tells = Tells(intruder="knows the keys of its household, and not who was drawn,")
+    tells = Tells(intruder="knows the keys of its household, but not who was sampled,")
     references = ("benedetti1998", "franconi2004", "hundepool2012")
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Say that nothing tells who lives together."""
         reason = super().refuses(evidence)
         if reason is None and _household_codes(evidence) is None:
-            return f"{self.name} must find a column of households, got: none"
+            return f"{self.name} needs a column of households: give it the role household"
         return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

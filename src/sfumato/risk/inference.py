@@ -28,6 +28,7 @@ from sfumato.risk._attack import (
     sides_of,
     unlearnable,
 )
+from sfumato.risk._spaces import WITHIN_HELP
 from sfumato.risk.linkage import DISTANCE_TOLERANCE, MEASURED, deviation
 
 #: A forest learns from so many released records, and tells at most so many values apart.
@@ -51,9 +52,8 @@ class InferenceTarget:
         """Read it on one line."""
         true, cells = cover_of(known, released, name)
         is_measured = known.schema[name].kind in MEASURED
-        spread = (
-            (deviation(true) or deviation(cells.middles[np.isfinite(cells.middles)])) if is_measured else 0.0
-        )
+        middles = cells.middles[np.isfinite(cells.middles)]
+        spread = (deviation(true) or deviation(middles)) if is_measured else 0.0
         return cls(true, cells, within / 100 * spread, is_measured)
 
     def is_guessed_right(self, rows: Ints, guesses: Ints) -> Flags:
@@ -72,7 +72,7 @@ class InferenceTarget:
 
 
 class Inference(AttackMeasure):
-    r"""Share of sensitive values that a release gives away, beyond those of strangers.
+    r"""Share of sensitive values that an intruder infers from a release, beyond those of a control group.
 
     The intruder knows the other columns of a person and guesses the sensitive one in two ways: the value of
     the released record that is nearest in these columns (*neighbours*), and what a random forest trained on
@@ -111,9 +111,9 @@ class Inference(AttackMeasure):
     title = "Inference of sensitive values"
     tells = Tells(
         places={"report": 22},
-        record_sentence="its sensitive value is guessed right (1), not (0), or by so many guesses: {:.2g}",
-        not_seen="It cannot see values of columns that it does not guess, nor what an intruder learns by a "
-        "better model than the nearest record or a forest.",
+        record_sentence="share of guesses of its sensitive value that are right: {:.2g}",
+        not_seen="It does not test columns that it does not guess, nor an intruder with a better model than "
+        "the nearest record or a random forest.",
     )
     references = ("giomi2023", "carvalho2023")
 
@@ -121,22 +121,18 @@ class Inference(AttackMeasure):
         "worst",
         "How values are guessed.",
         choices={
-            "worst": "By both, of which the better counts.",
+            "worst": "In both ways; the more successful one counts.",
             "neighbours": "The value of the released record that is nearest in the other columns.",
             "forest": "What a random forest trained on the release predicts.",
         },
     )
     learn: Columns = param(Columns(), "The columns to guess; by default the sensitive ones.")
-    within: float = param(
-        10.0, "How near a number must come, in per cent of the standard deviation.", ge=0, le=1000, unit="%"
-    )
+    within: float = param(10.0, WITHIN_HELP, ge=0, le=1000, unit="%")
 
     def secrets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that are guessed."""
-        wanted, shared = (
-            self._sensitive_columns(evidence),
-            evidence.of_kinds(evidence.shared_columns, self.kinds),
-        )
+        wanted = self._sensitive_columns(evidence)
+        shared = evidence.of_kinds(evidence.shared_columns, self.kinds)
         return tuple(name for name in shared if name in wanted) or self.columns(evidence)
 
     def _sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
@@ -149,11 +145,10 @@ class Inference(AttackMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse a single column: there must be one to know and one to guess."""
-        reason = super().refuses(evidence) or unlearnable(
-            self.name, evidence, self._sensitive_columns(evidence), self.kinds
-        )
+        wanted = self._sensitive_columns(evidence)
+        reason = super().refuses(evidence) or unlearnable(self.name, evidence, wanted, self.kinds)
         if reason is None and len(self.looked_at(evidence)) < 2:  # noqa: PLR2004
-            return f"{self.name} must find a column to guess and one to guess by, got: one column"
+            return f"{self.name} needs a column to guess and one to guess it from, and there is one column"
         return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -169,19 +164,16 @@ class Inference(AttackMeasure):
                 trials[f"{name} by {how}"] = trial
                 by_column[name] = max(by_column.get(name, 0.0), _excess_rate(trial))
                 hits.append(right)
-        details: dict[str, float | int | str] = {
-            "columns": len(self.columns(evidence)),
-            "guessed": len(by_column),
-        }
+        details: dict[str, float | int | str] = {"columns": len(self.columns(evidence))}
+        details |= {"guessed": len(by_column)}
         if left_out := [name for name in self.secrets(evidence) if name not in by_column]:
             details["not_guessed"] = ", ".join(left_out)
         if not trials:
             return Score.not_estimable(_nobody(self.by))
         by_record = np.full(len(evidence.original), np.nan)
         by_record[sides.people] = np.fmax.reduce(hits)
-        return replace(
-            self.score_of_trials(trials, by_record=by_record, details=details), by_column=by_column
-        )
+        score = self.score_of_trials(trials, by_record=by_record, details=details)
+        return replace(score, by_column=by_column)
 
     def _guess_column(
         self, evidence: Evidence, sides: AttackSides, name: str, known: tuple[str, ...], run: Run
@@ -203,13 +195,10 @@ class Inference(AttackMeasure):
         guessed = np.mean([secret.is_guessed_right(sides.people, each)[there].mean() for each in blind])
         found: dict[str, Floats] = {}
         if self.by != "forest":
-            found["neighbours"] = arena.share_of_nearest(
-                rows, secret.is_guessed_right, run=run, task=self.title
-            )
-        if (
-            self.by != "neighbours"
-            and (guesses := _forest(arena, secret, rows, run.rng("forest"))) is not None
-        ):
+            check = secret.is_guessed_right
+            found["neighbours"] = arena.share_of_nearest(rows, check, run=run, task=self.title)
+        guesses = None if self.by == "neighbours" else _forest(arena, secret, rows, run.rng("forest"))
+        if guesses is not None:
             found["forest"] = guesses.astype(np.float64)
         for how, right in found.items():
             of_people, others = sides.mean(right, asked)
@@ -218,8 +207,8 @@ class Inference(AttackMeasure):
 
 
 def _nobody(by: str) -> str:
-    reason = f"fewer than {MIN_PEOPLE_PER_SIDE} people on a side have a value to guess"
-    return reason if by != "forest" else f"{reason}, or values are too many for a forest to learn"
+    reason = f"fewer than {MIN_PEOPLE_PER_SIDE} people or of the control group have a value to guess"
+    return reason if by != "forest" else f"{reason}, or a forest cannot learn so many values"
 
 
 def _excess_rate(trial: AttackTrial) -> float:
@@ -244,17 +233,14 @@ def _forest(
     features = np.where(np.isfinite(features), features, np.nan)[lessons]
     settings = {"n_estimators": _TREES, "random_state": int(rng.integers(1 << 31)), "n_jobs": 1}
     if secret.is_measured and cells.exact:
-        numbers = (
-            RandomForestRegressor(**settings).fit(features, cells.lows[lessons]).predict(arena.points[rows])
-        )
-        return secret.near(rows, numbers)
+        forest = RandomForestRegressor(**settings).fit(features, cells.lows[lessons])
+        return secret.near(rows, forest.predict(arena.points[rows]))
     ends = np.column_stack((cells.lows[lessons], cells.highs[lessons]))
     if cells.codes is not None:
         ends = np.column_stack((ends, cells.codes[lessons]))
     _, examples, classes = np.unique(ends, axis=0, return_index=True, return_inverse=True)
     if len(examples) > min(_MOST_VALUES, len(lessons) // 2):  # there is nothing to learn from one of each
         return None
-    guesses = (
-        RandomForestClassifier(**settings).fit(features, classes.reshape(-1)).predict(arena.points[rows])
-    )
+    classifier = RandomForestClassifier(**settings).fit(features, classes.reshape(-1))
+    guesses = classifier.predict(arena.points[rows])
     return secret.is_guessed_right(rows, arena.order[lessons[examples[guesses]]])

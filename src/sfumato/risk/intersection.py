@@ -36,7 +36,7 @@ from sfumato.risk._series import (
 
 
 class IntersectionRisk(SensitiveMeasure):
-    r"""Share of persons of whom fewer than k candidates are left after all releases they are in.
+    r"""Share of persons with fewer than k candidates left after intersecting all releases they are in.
 
     In release :math:`t` a person :math:`p` is in a class :math:`C_t(p)` of records alike in the keys (or in a
     bucket). Whoever finds the class knows that the person's sensitive value is one of those in it,
@@ -98,7 +98,7 @@ class IntersectionRisk(SensitiveMeasure):
 
     name = "intersection-risk"
     synonyms = ("intersection attack",)
-    family = "several releases"
+    family = "longitudinal releases"
     title = "Intersection of releases"
     better = "low"
     bounds = (0.0, 1.0)
@@ -106,21 +106,21 @@ class IntersectionRisk(SensitiveMeasure):
     counts = KeyMeasure.counts  # the other releases are taken as they read
     tells = Tells(
         places={"series": 1},
-        record_sentence="{:.0%} is the chance of a guess among the candidates that all releases leave",
+        record_sentence="a guess among the candidates left by all releases is right with probability {:.0%}",
     )
     references = ("xiao2007minvariance", "ganta2008", "carvalho2023")
 
     k: int = param(2, "Candidates below which a person is at risk.", ge=2, le=1000, symbol="k")
     candidates: Literal["values", "persons"] = param(
         "values",
-        "What an intruder tells apart.",
+        "What the candidates are.",
         choices={
             "values": "The sensitive values that a person may have.",
             "persons": "The persons who are in the same class in every release.",
         },
     )
     other: Resource | None = param(
-        None, "What another owner released of common persons, with the column of persons.", holds="table"
+        None, "Another owner's release of common persons, with the column of persons.", holds="table"
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -130,7 +130,7 @@ class IntersectionRisk(SensitiveMeasure):
         if reason is not None:
             return reason
         if evidence.protected is None:
-            return f"{self.name} must be given a release beside the original, got: only the original"
+            return f"{self.name} needs a release beside the original"
         seen = self._with_waves(evidence)
         reason = why_not_traceable(self.name, seen, by_record=values) or self._no_other(evidence)
         return reason or left_out(self, self._earlier(seen), seen)
@@ -145,12 +145,10 @@ class IntersectionRisk(SensitiveMeasure):
     def _no_other(self, evidence: Evidence) -> str | None:
         if self.other is None:
             return None
-        table, person = (
-            evidence.resources.get(str(self.other)),
-            evidence.original.schema.only_role(Role.PERSON),
-        )
+        table = evidence.resources.get(str(self.other))
+        person = evidence.original.schema.only_role(Role.PERSON)
         if not isinstance(table, Table) or person not in table.schema:
-            return f"`other` of {self.name} must be a table with the column of persons, got: none"
+            return f"`other` of {self.name} must name a table with the column of persons, got: `{self.other}`"
         return None
 
     def _earlier(self, evidence: Evidence) -> list[Wave]:
@@ -173,10 +171,8 @@ class IntersectionRisk(SensitiveMeasure):
         rows, people = evidence.source_rows, persons_of(evidence.original)
         assert rows is not None  # `why_not_traceable` saw to it
         real = rows >= 0
-        risky = [
-            best_by_person(people[rows[real]], (each < self.k)[real].astype(np.float64))
-            for each in (left, alone)
-        ]
+        few = [(each < self.k)[real].astype(np.float64) for each in (left, alone)]
+        risky = [best_by_person(people[rows[real]], each) for each in few]
         if not len(risky[0]):
             return Score.not_estimable("the release has nobody of the original")
         value, baseline = (float(each.mean()) for each in risky)
@@ -301,11 +297,8 @@ def _leaving(
 
 def _differ(one: DisclosedValues, classes: Ints, other: DisclosedValues, others: Ints) -> Flags:
     """Which pairs of classes that both tell something have other values."""
-    common, first_sizes, second_sizes = (
-        common_values(one, classes, other, others),
-        one.sizes[classes],
-        other.sizes[others],
-    )
+    common = common_values(one, classes, other, others)
+    first_sizes, second_sizes = one.sizes[classes], other.sizes[others]
     found: Flags = (first_sizes > 0) & (second_sizes > 0) & ((common < first_sizes) | (common < second_sizes))
     return found
 

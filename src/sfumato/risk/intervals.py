@@ -25,10 +25,8 @@ from sfumato.risk.linkage import DISTANCE_TOLERANCE, around_median, deviation, e
 By = Literal["deviation", "rank"]
 _BY_MEANS = {
     "deviation": "The standard deviation of the column.",
-    "rank": "The number of records: the interval is one of ranks.",
+    "rank": "The number of records: the interval is in ranks.",
 }
-
-NOBODY = "the intruder holds no record that is in the release"
 
 
 def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[Floats, Floats]:
@@ -55,7 +53,7 @@ def limits(values: Floats, released: Floats, *, width: float, by: By) -> tuple[F
 
 
 class IntervalDisclosure(Measure):
-    r"""Share of original values that lie in an interval around what was released for them.
+    r"""Share of original values that lie in an interval around their released value.
 
     .. math::
 
@@ -84,11 +82,9 @@ class IntervalDisclosure(Measure):
 
     name = "interval-disclosure"
     synonyms = ("dRisk",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "Interval disclosure"
-    tells = Tells(
-        record_sentence="of its values, {:.0%} lie within the interval around what was released for it"
-    )
+    tells = Tells(record_sentence="{:.0%} of its values lie in the interval around the released value")
     aspect = "risk"
     threat = "inference"
     better = "low"
@@ -106,7 +102,7 @@ class IntervalDisclosure(Measure):
         choices=_BY_MEANS,
         synonyms={"standard deviation-based intervals": "deviation", "rank-based intervals": "rank"},
     )
-    steps: int = param(1, "Number of widths, up to the whole, over which to take the mean.", ge=1, le=100)
+    steps: int = param(1, "Number of widths, up to `width`, over which the score is averaged.", ge=1, le=100)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where it is not known what was released for whom, or values are not exact."""
@@ -124,7 +120,7 @@ class IntervalDisclosure(Measure):
         by_column = {name: mean_of_best(persons, inside[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
         if not by_column:
-            return Score.not_estimable("no original value belongs to a released record")
+            return Score.not_estimable("no released record belongs to an original value")
         there = ~np.isnan(inside)
         return Score(
             value=float(np.mean(list(by_column.values()))),
@@ -166,7 +162,7 @@ class IntervalDisclosure(Measure):
 
 
 class IntervalLinkage(LinkageMeasure):
-    r"""Share of records linked to their own by distance among those that lie near in every column.
+    r"""Share of records linked to their own by distance, among released records near in every column.
 
     The released record :math:`y` is a candidate for record :math:`x` if in every column :math:`x` lies in the
     interval around :math:`y` (as in `IntervalDisclosure`; nominal values must be equal). Of the candidates
@@ -196,16 +192,12 @@ class IntervalLinkage(LinkageMeasure):
     name = "interval-linkage"
     family = "linkage"
     title = "Linkage within intervals"
-    tells = Tells(intruder="looks among the records all of whose values are near")
+    tells = Tells(intruder="takes the nearest of the records that are near in every column")
     references = ("herranz2015", "domingoferrer2001")
     cost = "n²"
 
     width: float = param(50.0, "Width of the interval in each column.", gt=0, le=1000, unit="%", symbol="p")
-    by: Literal["deviation", "rank"] = param(
-        "deviation",
-        "What the width is a share of.",
-        choices=_BY_MEANS,
-    )
+    by: By = param("deviation", "What the width is a share of.", choices=_BY_MEANS)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Link each record to the nearest of its candidates."""
@@ -213,14 +205,12 @@ class IntervalLinkage(LinkageMeasure):
         names = self.columns(evidence)
         space = self.space(evidence, run, names)
         if not len(space.known_points):
-            return Score.not_estimable(NOBODY)
+            return Score.not_estimable(space.why_empty)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
         links = kernels.linking.closer_counts(
-            space.known_points, space.released_points, space.persons, space.owners, metric=space.metric,
-            n_codes=space.n_codes,
+            *space.points, space.persons, space.owners, **space.distance, tick=run.ticker(self.title),
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows], decides=True),
-            weights=space.weights, tick=run.ticker(self.title),
         )  # fmt: skip
         details = self.count_details(space, evidence, names)
         details |= {"own_among_candidates": int(np.isfinite(links.references).sum())}
@@ -229,10 +219,8 @@ class IntervalLinkage(LinkageMeasure):
     def _candidates(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, Floats]:
         """A column's released values, and from where to where those of each record's candidates lie."""
         if known.schema[name].kind is Kind.NOMINAL:
-            known_values, released_values = (
-                codes.astype(np.float64) for codes in codes_of_both(known, released, name)
-            )
-            return released_values, known_values, known_values
+            codes, others = (each.astype(np.float64) for each in codes_of_both(known, released, name))
+            return others, codes, codes
         values, others = around_median(*numbers_of_both(known, released, name))
         # Both ends of the interval grow with the released value: its candidates are a range of such values.
         there = ~np.isnan(others)
@@ -248,7 +236,7 @@ class IntervalLinkage(LinkageMeasure):
 
 
 class RankIntervalLinkage(TrueLinkMeasure):
-    r"""Share of records found by who knows how far ranks were moved.
+    r"""Share of records linked to their own by an intruder who knows how far ranks moved at most.
 
     The intruder of Nin, Herranz and Torra knows the window of rank swapping. In every column the released
     records within :math:`w = \max(1, \lfloor p N / 100 \rfloor)` ranks are candidates; one of those that are
@@ -280,13 +268,13 @@ class RankIntervalLinkage(TrueLinkMeasure):
     synonyms = ("rank-based record linkage",)
     family = "linkage"
     title = "Rank interval linkage"
-    tells = Tells(intruder="knows how far ranks may have moved")
+    tells = Tells(intruder="knows how far ranks moved at most")
     kinds = ORDERED
     references = ("nin2008",)
     cost = "n²"
 
     window: float = param(
-        5.0, "Largest move in rank, in per cent of the records.", gt=0, le=100, unit="%", symbol="p"
+        5.0, "Largest change of rank, in per cent of the records.", gt=0, le=100, unit="%", symbol="p"
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -295,13 +283,12 @@ class RankIntervalLinkage(TrueLinkMeasure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.known_points):
-            return Score.not_estimable(NOBODY)
+            return Score.not_estimable(space.why_empty)
         columns = [self._candidates(evidence.known_table, evidence.protected, name) for name in names]
         values, lows, highs = (np.column_stack([column[part] for column in columns]) for part in range(3))
         links = kernels.linking.closer_counts(
-            space.known_points, space.released_points, space.persons, space.owners, metric="hamming",
+            *space.points, space.persons, space.owners, metric="hamming", tick=run.ticker(self.title),
             window=kernels.linking.Window(values, lows[space.rows], highs[space.rows]),
-            tick=run.ticker(self.title),
         )  # fmt: skip
         found = np.isfinite(links.references)
         details = self.count_details(space, evidence, names)
@@ -314,9 +301,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
         """A column's released values as places, and from which to which each record's candidates lie."""
         values, others = numbers_of_both(known, released, name)
         known_values, released_values = np.sort(values[~np.isnan(values)]), np.sort(others[~np.isnan(others)])
-        reach = (
-            max(1, int(len(released_values) * self.window / 100)) + 1e-6
-        )  # for the rounding of stretched ranks
+        reach = max(1, int(len(released_values) * self.window / 100)) + 1e-6  # stretched ranks are rounded
         # The lowest and highest rank of each group of ties, mine stretched to as many records as released.
         stretch = len(released_values) / max(len(known_values), 1)
         lowest = (np.searchsorted(known_values, values, side="left") + 0.5) * stretch

@@ -73,7 +73,7 @@ class MInvariance(SensitiveMeasure):
 
     name = "m-invariance"
     aliases = ("m",)
-    family = "several releases"
+    family = "longitudinal releases"
     title = "m-invariance"
     better = "high"
     bounds = (1.0, math.inf)
@@ -81,7 +81,7 @@ class MInvariance(SensitiveMeasure):
     counts = KeyMeasure.counts  # the other releases are taken as they read
     tells = Tells(
         places={"series": 3},
-        record_sentence="the releases leave {:.0f} values that it may have, each as likely",
+        record_sentence="all releases leave {:.0f} equally likely values",
     )
     references = ("xiao2007minvariance", "carvalho2023")
 
@@ -100,7 +100,7 @@ class MInvariance(SensitiveMeasure):
             if any(name in each.schema and each.is_generalised(name) for each in tables)
         ]
         if coarse:
-            return f"{self.name} must be given exact sensitive values, got: others in {', '.join(coarse)}"
+            return f"{self.name} needs exact sensitive values, and {', '.join(coarse)} has generalised ones"
         return left_out(self, waves.earlier, evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

@@ -92,7 +92,7 @@ def _of_originals(evidence: Evidence, shown: Floats) -> Floats | None:
 
 
 class ClusterIsolation(_IsolationMeasure):
-    r"""Share of people who are a cluster of their own when records are clustered by single linkage.
+    r"""Share of people who form a cluster of their own in a single-linkage clustering.
 
     .. math:: \frac{1}{N} \left|\{i : \min_{j \ne i} d(x_i, x_j) > h\}\right|
 
@@ -137,7 +137,7 @@ class ClusterIsolation(_IsolationMeasure):
     references = ("bacher2002",)
 
     height: float = param(
-        1.0, "Where the tree of clusters is cut: how near the next one must be.", gt=0, le=1e6,
+        1.0, "Distance at which the tree of clusters is cut: who is farther off is alone.", gt=0, le=1e6,
         unit="deviations", symbol="h",
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ class ClusterIsolation(_IsolationMeasure):
 
 
 class DensityIsolation(_IsolationMeasure):
-    r"""Share of people whose neighbours are much farther away than those of their neighbours are.
+    r"""Share of people who are much farther from their neighbours than these are from their own.
 
     .. math::
 
@@ -184,12 +184,12 @@ class DensityIsolation(_IsolationMeasure):
     synonyms = ("density-based clustering", "local outlier factor", "LOF")
     family = "isolation"
     title = "Isolation by density"
-    tells = Tells(record_sentence="its neighbours are {:.3g} times as far away as theirs are")
+    tells = Tells(record_sentence="its neighbours are {:.3g} times as far away as their own neighbours")
     references = ("ichim2009", "breunig2000")
 
-    neighbours: int = param(10, "Neighbours by which density is judged.", ge=1, le=1000, symbol="k")
+    neighbours: int = param(10, "Number of neighbours by which density is judged.", ge=1, le=1000, symbol="k")
     farther: float = param(
-        1.5, "How many times as far neighbours must be as theirs are.", gt=1, le=1e6, symbol="λ"
+        1.5, "How many times as far as their own its neighbours must be.", gt=1, le=1e6, symbol="λ"
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:

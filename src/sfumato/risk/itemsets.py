@@ -68,7 +68,7 @@ class KmAnonymity(Measure):
     """
 
     name = "km-anonymity"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "kᵐ-anonymity"
     aspect = "risk"
     threat = "singling out"
@@ -82,11 +82,11 @@ class KmAnonymity(Measure):
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5)
     missing: Literal["category", "any", "worst"] = param(
         "category",
-        "What a missing set counts for.",
+        "How a missing set is counted.",
         choices={
             "category": "An item of its own.",
             "any": "Any items: it has every combination of its column.",
-            "worst": "The worst it could be: its record is alone.",
+            "worst": "As the worst case: its record is unique.",
         },
     )
 

@@ -13,7 +13,7 @@ from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
 
 
 class KnowledgeGain(SensitiveMeasure):
-    r"""How much an intruder learns on average who finds the class of somebody, whoever they are in it.
+    r"""How much, on average, an intruder learns about a sensitive value from a person's equivalence class.
 
     .. math::
 
@@ -43,12 +43,10 @@ class KnowledgeGain(SensitiveMeasure):
     name = "knowledge-gain"
     synonyms = ("adversarial knowledge gain",)
     title = "Knowledge gain"
-    family = "what is learnt"
+    family = "attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
-    tells = Tells(
-        record_sentence="its class moves what is believed of its sensitive value by {:.3g}, 1 being the most"
-    )
+    tells = Tells(record_sentence="its class changes the belief about its sensitive value by {:.3g} of 1")
     references = ("brickell2008",)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

@@ -18,7 +18,7 @@ from sfumato.risk._attack import AttackMeasure, AttackSides, AttackTrial, arena_
 
 
 class Linkability(AttackMeasure):
-    r"""Share of people whose facts in two places a release joins, beyond what it does to strangers.
+    r"""Share of people whose data in two sources a release links, beyond the share in a control group.
 
     The intruder knows some columns of a person from one place and others from another, and wants to know that
     they are of one person. In either set of columns they look for the ``k`` nearest released records; one
@@ -61,15 +61,15 @@ class Linkability(AttackMeasure):
     title = "Linkability"
     tells = Tells(
         places={"report": 21},
-        record_sentence="its facts in two sets of columns are joined by the release with a chance of {:.3g}",
-        not_seen="It cannot see an intruder who weighs both sets of columns together, or who links by other "
-        "columns: each set is looked up alone, and only the nearest released records count.",
+        record_sentence="the release links its two sets of columns with a probability of {:.3g}",
+        not_seen="It does not test an intruder who weighs both sets of columns together or links by other "
+        "columns: it looks up each set alone and counts only the nearest released records.",
     )
     references = ("giomi2023", "carvalho2023")
 
     k: int = param(1, "Number of nearest records in either set of columns.", ge=1, le=100)
-    first: Columns = param(Columns(), "The columns known from one place.")
-    second: Columns = param(Columns(), "The columns known from another.")
+    first: Columns = param(Columns(), "The columns known from one source.")
+    second: Columns = param(Columns(), "The columns known from another source.")
 
     def parts(self, evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The two sets of columns."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
-from sfumato.risk._spaces import LinkageMeasure, LinkageSpace, why_generalised
+from sfumato.risk._spaces import WITHIN_HELP, LinkageMeasure, LinkageSpace, why_generalised
 
 #: Columns whose values are compared by size; those of the others are equal or not.
 MEASURED = frozenset({Kind.CONTINUOUS, Kind.DATE})
@@ -112,7 +113,7 @@ def _value(score: Score) -> float:
 
 
 class DistanceLinkage(LinkageMeasure):
-    r"""Share of records that are linked to their own released record by the least distance (DBRL).
+    r"""Share of records linked to their own released record by the smallest distance (DBRL).
 
     .. math::
 
@@ -211,7 +212,7 @@ class DistanceLinkage(LinkageMeasure):
         space = self.space(evidence, run, () if coarse else names)
         assert space.owners is not None  # `refuses` saw to it
         if not len(space.known_points):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         tick, details = run.ticker(self.title), self.count_details(space, evidence, names)
         if coarse:
             near = nearness_of(evidence, names, space.rows, metric=self.metric, scale=self.scale)
@@ -220,9 +221,8 @@ class DistanceLinkage(LinkageMeasure):
             details |= {"not_covered": int((links.references > 0).sum())}
         else:
             links = kernels.linking.closer_counts(
-                space.known_points, space.released_points, space.persons, space.owners,
-                metric=space.metric, n_codes=space.n_codes, weights=space.weights, tick=tick,
-            )  # fmt: skip
+                *space.points, space.persons, space.owners, **space.distance, tick=tick
+            )
         details |= {"ties_shared": int(((links.chances > 0) & (links.chances < 1)).sum())}
         score = expected_links(evidence, space, links.chances, details)
         if (joined := joining(evidence)) and self.sees_joined_records(evidence):
@@ -234,16 +234,13 @@ class DistanceLinkage(LinkageMeasure):
         assert space.truth is not None  # `refuses` saw to it
         alone = numbers.max(initial=0) + 1 + np.arange(len(space.truth))
         units = np.where(space.truth < 0, alone, numbers[space.truth])
-        how = {"metric": space.metric, "n_codes": space.n_codes, "weights": space.weights}
-        n_measured, tick = space.known_points.shape[1] - space.n_codes, run.ticker(self.title)
-        pairs = (space.known_points, space.released_points), (
-            _centre_by_unit(space.known_points, units, n_measured),
-            _centre_by_unit(space.released_points, numbers, n_measured),
-        )  # fmt: skip
-        chances = max(
-            (kernels.unit_linking.unit_chances(*pair, units, numbers, tick=tick, **how) for pair in pairs),
-            key=np.mean,
-        )
+        n_measured = space.known_points.shape[1] - space.n_codes
+        centred = [
+            _centre_by_unit(points, of, n_measured)
+            for points, of in zip(space.points, (units, numbers), strict=True)
+        ]
+        link = partial(kernels.unit_linking.unit_chances, **space.distance, tick=run.ticker(self.title))
+        chances = max((link(*pair, units, numbers) for pair in (space.points, centred)), key=np.mean)
         first = np.unique(units, return_index=True)[1]
         return Score(
             value=float(chances[first].mean()),
@@ -254,7 +251,7 @@ class DistanceLinkage(LinkageMeasure):
 
 
 class AttributeLinkage(LinkageMeasure):
-    r"""Share of values an intruder learns from the record that is nearest in all other columns.
+    r"""Share of values an intruder learns from the released record that is nearest in all other columns.
 
     For each of the :math:`V` columns the intruder is taken to know the other :math:`V - 1`, links each record
     by them, and takes the released value of the column for the true one:
@@ -293,19 +290,12 @@ class AttributeLinkage(LinkageMeasure):
     needs = Needs(columns=2)  # one to learn and one to link by
     counts = replace(LinkageMeasure.counts, averages_columns=True)
     tells = Tells(
-        record_sentence="of its values, {:.0%} are learnt from the released record that is nearest in the "
-        "other columns"
+        record_sentence="the released record nearest in the other columns discloses {:.0%} of its values"
     )
     references = ("soriacomas2015", "carvalho2023")
     cost = "n²"
 
-    within: float = param(
-        10.0,
-        "How near a number must come, in per cent of the column's standard deviation.",
-        ge=0,
-        le=1000,
-        unit="%",
-    )
+    within: float = param(10.0, WITHIN_HELP, ge=0, le=1000, unit="%")
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared; whose the records are need not be known."""
@@ -319,14 +309,13 @@ class AttributeLinkage(LinkageMeasure):
         learnt, guessed = np.full((len(names), size), np.nan), np.full((len(names), size), np.nan)
         for i, name in enumerate(run.track(self.title, names, len(names))):
             space = self.space(evidence, run, tuple(other for other in names if other != name))
-            learnt[i, space.rows], guessed[i, space.rows] = self._correct_value_shares(
-                evidence, space, name, run
-            )
+            shares = self._correct_value_shares(evidence, space, name, run)
+            learnt[i, space.rows], guessed[i, space.rows] = shares
         persons = persons_of(evidence.known_table)
         by_column = {name: mean_of_best(persons, learnt[i]) for i, name in enumerate(names)}
         by_column = {name: value for name, value in by_column.items() if not np.isnan(value)}
         if not by_column or not len(space.released_points):
-            return Score.not_estimable("the intruder holds no record with a value to learn")
+            return Score.not_estimable("no record of the intruder has a value to learn")
         chance = [mean_of_best(persons, each) for each in guessed]
         there = ~np.isnan(learnt)
         return Score(
@@ -359,10 +348,8 @@ class AttributeLinkage(LinkageMeasure):
             np.where(holes, 0.0, np.clip(highs, None, nowhere))[:, None],
         )
         tied, inside = kernels.linking.nearest_in_window(
-            space.known_points, space.released_points, metric=space.metric, n_codes=space.n_codes,
-            weights=space.weights,
-            window=window, tick=run.silent().ticker(self.title),
-        )  # fmt: skip
+            *space.points, **space.distance, window=window, tick=run.silent().ticker(self.title)
+        )
         return np.where(holes, np.nan, inside / tied), np.where(holes, np.nan, guessed)
 
     def _values(self, known: Table, released: Table, name: str) -> tuple[Floats, Floats, float]:
@@ -373,12 +360,9 @@ class AttributeLinkage(LinkageMeasure):
             # True values that are all the same, as of a single person, do not tell what is near: both do.
             spread = deviation(true) or deviation(np.concatenate((true, other)))
             return true, other, self.within / 100 * spread
-        first, second = codes_of_both(known, released, name)
-        return (
-            np.where(first < 0, np.nan, first.astype(np.float64)),
-            np.where(second < 0, np.nan, second.astype(np.float64)),
-            0.0,
-        )
+        both = (codes.astype(np.float64) for codes in codes_of_both(known, released, name))
+        first, second = (np.where(codes < 0, np.nan, codes) for codes in both)
+        return first, second, 0.0
 
 
 def mean_of_best(persons: Ints, values: Floats) -> float:

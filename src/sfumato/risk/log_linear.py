@@ -51,7 +51,7 @@ class _FittedModel:
 
 
 class LogLinearRisk(CellMeasure, EstimatedMeasure):
-    r"""Share of records that are unique in sample and population, by a log-linear model of the keys.
+    r"""Share of records unique in sample and population, estimated by a log-linear model of the keys.
 
     The counts of all combinations of the keys, the empty ones too, are Poisson with means
     :math:`\mu_k = \pi \lambda_k`, where :math:`\pi` is the share that was drawn. Given the sample,
@@ -119,23 +119,23 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     name = "log-linear-risk"
     synonyms = ("modRisk", "log-linear models", "global risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Log-linear risk"
     references = ("skinner1998", "elamir2006", "skinner2008", "rinott2007")
 
     model: ModelName = param(
         "best",
-        "Which terms the logarithms of the means have.",
+        "Which terms the log-linear model of the expected counts has.",
         choices={
-            "best": "The first of the others that is not biased beyond chance, or the least biased.",
-            "independence": "One for each value of each key.",
-            "tree": "Pairs of keys along the tree that tells most.",
+            "best": "The first of the others without a significant bias, or the least biased one.",
+            "independence": "Main effects: one term for each value of each key.",
+            "tree": "Pairs of keys along the tree of the strongest associations.",
             "two-way": "All pairs of keys.",
         },
     )
     spread: Literal["poisson", "log-normal"] = param(
         "poisson",
-        "Whether the means vary beside what the terms of the model explain.",
+        "Whether the expected counts vary beyond the terms of the model.",
         choices={
             "poisson": "They do not.",
             "log-normal": "They do, by a log-normal factor whose variance is estimated from the counts.",
@@ -145,10 +145,7 @@ class LogLinearRisk(CellMeasure, EstimatedMeasure):
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        if value <= 0:
-            return "it is not unique in the sample"
-        what = "it is unique in the population" if self.chance == "unique" else "who matches it is right"
-        return f"{what} with a chance of {value:.3g}"
+        return super().sentence(value) if value > 0 else "it is not unique in the sample"
 
     @property
     def estimates(self) -> str:
@@ -265,7 +262,7 @@ def _doubt(fitted: _FittedModel, cells: ContingencyCells) -> str:
     """Why nobody should rely on a model; empty if it fits."""
     off, doubt = fitted.fit.off, f"{fitted.name} does not fit, and its risk may be far off: "
     if off > _MAX_BIAS_DEVIATIONS:
-        return doubt + "it is too simple for how the keys go together"
+        return doubt + "it is too simple for how the keys are associated"
     if off < -_MAX_BIAS_DEVIATIONS or (fitted.name == "two-way" and not _is_filled(cells)):
         return doubt + "it follows the sample too closely"
     return ""

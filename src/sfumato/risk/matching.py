@@ -8,7 +8,6 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
@@ -20,7 +19,7 @@ from sfumato.risk.linkage import expected_links
 
 
 class DirectMatching(TrueLinkMeasure):
-    r"""Share of records found by looking for one that agrees in what the intruder knows.
+    r"""Share of people re-identified by looking for a released record with equal values in known columns.
 
     A released record matches a person whom the intruder knows if it agrees with them in all known columns
     but at most ``differ``, and in all of ``block``. With :math:`B_i` the released records that match
@@ -53,7 +52,7 @@ class DirectMatching(TrueLinkMeasure):
     family = "linkage"
     title = "Direct matching"
     counts = replace(TrueLinkMeasure.counts, compares_equal=True)
-    tells = Tells(intruder="looks for a record that says the same", not_seen=NOISE_NOT_SEEN)
+    tells = Tells(intruder="looks for a record with equal values", not_seen=NOISE_NOT_SEEN)
     references = ("carvalho2023", "herzog2007")
     cost = "n log n"
 
@@ -62,24 +61,18 @@ class DirectMatching(TrueLinkMeasure):
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse to look at columns that cannot be compared."""
-        return super().refuses(evidence) or unknown_block(
-            self.name, evidence, self.block, self.columns(evidence)
-        )
+        names = self.columns(evidence)
+        return super().refuses(evidence) or unknown_block(self.name, evidence, self.block, names)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Count who agrees with whom."""
         names = self.columns(evidence)
         space = space_of(evidence, names, run, metric="hamming", scale="range")
         if not len(space.known_points):
-            return Score.not_estimable("the intruder holds no record of anybody in the release")
+            return Score.not_estimable(space.why_empty)
         blocked = set(evidence.original.schema.resolve(self.block))
         loose = [position for position, name in enumerate(names) if name not in blocked]
-        rule = _MatchRule(
-            known_codes=space.known_points,
-            released_codes=space.released_points,
-            loose=loose,
-            differ=min(self.differ, len(loose)),
-        )
+        rule = _MatchRule(*space.points, loose, min(self.differ, len(loose)))
         n_matches, n_right = rule.counts(), _right(space, rule)
         details = {
             **self.count_details(space, evidence, names),
@@ -126,9 +119,8 @@ class _MatchRule:
         """How many of theirs have the same codes in these columns, for each of mine."""
         groups = np.zeros(len(self.known_codes) + len(self.released_codes), dtype=np.int64)
         for column in columns:
-            codes = (
-                np.concatenate((self.known_codes[:, column], self.released_codes[:, column])) + 1
-            )  # −1 is missing
+            both = self.known_codes[:, column], self.released_codes[:, column]
+            codes = np.concatenate(both) + 1  # −1 is missing
             # Dense again after each column, so the product stays below n², which 64 bits hold.
             groups = np.unique(groups * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
         n_mine = len(self.known_codes)
@@ -146,11 +138,6 @@ class _MatchRule:
 
 def _right(space: LinkageSpace, rule: _MatchRule) -> Ints:
     """How many of the released records of the same person match each of mine."""
-    assert space.owners is not None  # `refuses` saw to it
-    held = pl.DataFrame({"person": space.persons}).with_row_index("mine")
-    released = pl.DataFrame({"person": space.owners}).with_row_index("theirs")
-    pairs = held.join(released.filter(pl.col("person") >= 0), on="person")
-    known_rows, released_rows = (pairs[side].to_numpy().astype(np.int64) for side in ("mine", "theirs"))
-    return np.bincount(
-        known_rows[rule.match(known_rows, released_rows)], minlength=len(space.known_points)
-    ).astype(np.int64)
+    known_rows, released_rows = space.right_links()
+    matching = known_rows[rule.match(known_rows, released_rows)]
+    return np.bincount(matching, minlength=len(space.known_points)).astype(np.int64)

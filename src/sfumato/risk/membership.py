@@ -19,7 +19,7 @@ from sfumato.risk._attack import (
 
 
 class MembershipInference(AttackMeasure):
-    r"""By how much more often an intruder takes people of the file for members than strangers.
+    r"""How much more often an intruder takes people of the file for members than people of a control group.
 
     The intruder knows a person and wants to know whether they were in the file. Two tests are tried. By
     *distance*: who is nearer to a released record than some threshold is taken for a member. By *density
@@ -53,8 +53,8 @@ class MembershipInference(AttackMeasure):
     threat = "inference"
     tells = Tells(
         places={"report": 23},
-        not_seen="It cannot see signs of membership other than being near to a released record: a test made "
-        "for the method that was used may tell more.",
+        not_seen="It tests only whether a person is near a released record: a test made for the method that "
+        "was used may reveal more.",
     )
     title = "Membership inference"
     references = ("vanbreugel2023", "yeom2018")

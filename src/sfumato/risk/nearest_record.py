@@ -14,7 +14,7 @@ from sfumato.risk._spaces import why_generalised, why_incomparable
 
 
 class NearestRecordDistance(Measure):
-    r"""Median distance from a person to the nearest released record (DCR), told beside that of strangers.
+    r"""Median distance from a person to the nearest released record (DCR), beside that of a control group.
 
     .. math:: D = \operatorname{median}_n \min_m d(x_n, y_m)
 
@@ -39,8 +39,8 @@ class NearestRecordDistance(Measure):
     synonyms = ("distance to closest record",)
     title = "Distance to the nearest record"
     tells = Tells(
-        record_sentence="the nearest released record is {:.3g} of the range of its columns away",
-        why_not_required="likeness of records is no evidence of safety: require an attack with a control, "
+        record_sentence="the nearest released record is {:.3g} of the columns' ranges away, on average",
+        why_not_required="a large distance is no evidence of safety: require an attack with a control group, "
         "such as `membership <= 0.1 at 95%`",
     )
     family = "attacks"
@@ -52,7 +52,7 @@ class NearestRecordDistance(Measure):
     cost = "n"
     references = ("yao2025",)
 
-    queries: int = param(2000, "Largest number of people looked at.", ge=10, le=100_000)
+    queries: int = param(2000, "Largest number of people compared.", ge=10, le=100_000)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse what cannot be compared."""
@@ -63,11 +63,9 @@ class NearestRecordDistance(Measure):
         """Say that there are too few."""
         assert evidence.protected is not None  # `refuses` saw to it
         if min(len(evidence.original), len(evidence.protected)) < MIN_PEOPLE_PER_SIDE:
-            return f"{self.name} must have at least {MIN_PEOPLE_PER_SIDE} records in both tables, got: fewer"
+            return f"{self.name} needs at least {MIN_PEOPLE_PER_SIDE} records in both tables"
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
-            return (
-                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
-            )
+            return "all values in the columns that the intruder knows are missing"
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -87,7 +85,9 @@ class NearestRecordDistance(Measure):
             details["control"] = float(np.median(far))
         by_record = np.full(n, np.nan)
         by_record[rows] = np.minimum(away, 1.0)
-        status, reason = (Status.OK, "") if len(rows) == n else (Status.APPROXIMATE, "it is that of a sample")
+        status, reason = (
+            (Status.OK, "") if len(rows) == n else (Status.APPROXIMATE, "estimated from a sample")
+        )
         return Score(
             min(float(np.median(away)), 1.0),
             status=status,

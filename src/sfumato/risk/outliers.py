@@ -25,7 +25,7 @@ _DISTANCE_TOLERANCE = 2.0**-40
 
 
 class OutlierDisclosure(DistanceLinkage):
-    r"""Share of the original's outliers who are linked to their own released record by the least distance.
+    r"""Share of the original's outliers that distance-based linkage links to their own released record.
 
     .. math:: \frac{1}{|E|} \sum_{n \in E} \frac{\chi_n}{|B_n|}
 
@@ -63,27 +63,25 @@ class OutlierDisclosure(DistanceLinkage):
     synonyms = ("outliers",)
     family = "isolation"
     threat = "singling out"
-    tells = Tells(intruder="knows it as an outlier and takes the nearest released record")
+    tells = Tells(intruder="knows that it is an outlier and takes the nearest released record")
     title = "Outliers found again"
     references = ("domingoferrer2001", "templ2008", "ichim2009", "hubert2012", "breunig2000")
 
     rule: Literal["quantile", "deviations", "mahalanobis", "density"] = param(
         "mahalanobis",
-        "By what a record is extreme.",
+        "When a record is an outlier.",
         choices={
-            "quantile": "A value of it is in the lowest or highest `tail` of its column.",
-            "deviations": "A value of it is more than `beyond` standard deviations from the mean.",
-            "mahalanobis": "Its distance from a robust middle, as a normal score, is above `beyond`.",
-            "density": "Its neighbours are `farther` times as far away as theirs are.",
+            "quantile": "One of its values is in the lowest or highest `tail` of its column.",
+            "deviations": "One of its values is more than `beyond` standard deviations from the mean.",
+            "mahalanobis": "Its distance from a robust centre, as a normal score, is above `beyond`.",
+            "density": "Its neighbours are `farther` times as far away as their own neighbours.",
         },
         synonyms={"density-based intervals": "density", "distance-based intervals": "mahalanobis"},
     )
-    tail: float = param(
-        1.0, "Share of a column at either end that is extreme.", gt=0, lt=50, unit="%", when="rule=quantile"
-    )
+    tail: float = param(1.0, "Extreme share at each end.", gt=0, lt=50, unit="%", when="rule=quantile")
     beyond: float = param(
         3.0,
-        "How far out a record must lie.",
+        "How far from the centre a record must be.",
         gt=0,
         le=1e6,
         unit="deviations",
@@ -94,7 +92,7 @@ class OutlierDisclosure(DistanceLinkage):
     )
     farther: float = param(
         1.5,
-        "How many times as far neighbours must be as theirs are.",
+        "How many times as far as their own its neighbours must be.",
         gt=1,
         le=1e6,
         symbol="λ",
@@ -106,7 +104,7 @@ class OutlierDisclosure(DistanceLinkage):
         reason = super().refuses(evidence)
         if reason is None and not self._ordered_columns(evidence):
             kinds = " or ".join(sorted(ORDERED))
-            reason = f"{self.name} must find at least one {kinds} column to be extreme in, got: none"
+            reason = f"{self.name} needs at least one {kinds} column, and there is none"
         return reason
 
     def _ordered_columns(self, evidence: Evidence) -> tuple[str, ...]:
@@ -117,7 +115,7 @@ class OutlierDisclosure(DistanceLinkage):
         table = evidence.known_table
         values = np.column_stack([table.numbers(name) for name in self._ordered_columns(evidence)])
         if np.isnan(values).all():
-            return Score.not_estimable("no value is there that could be extreme")
+            return Score.not_estimable("all values that could be extreme are missing")
         linked = super().measure(evidence, run)
         if linked.by_record is None:
             return linked
@@ -161,7 +159,7 @@ class OutlierDisclosure(DistanceLinkage):
 
 
 class RobustIntervals(Measure):
-    r"""Share of records whose values can be told from what was released, for outliers more roughly (RMDID1).
+    r"""Share of records with all values near the released ones, within wider limits for outliers (RMDID1).
 
     .. math::
 
@@ -198,8 +196,7 @@ class RobustIntervals(Measure):
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
     tells = Tells(
-        record_sentence="its values can be told from what was released for it, seen how far out it lies: "
-        "{:.0f} (1: yes)"
+        record_sentence="its values are near the released ones, given how extreme it is (1: yes): {:.0f}"
     )
     aspect = "risk"
     threat = "inference"
@@ -269,7 +266,7 @@ class RobustIntervals(Measure):
 
 
 class RobustIntervalsInCrowds(RobustIntervals):
-    r"""Share of records that RMDID1 finds and that have few others near them in the release (RMDID2).
+    r"""Share of records that RMDID1 counts and that have few others near them in the release (RMDID2).
 
     A record that `rmdid1` counts is safe all the same if at least ``neighbours`` released records of others
     lie within ``near`` of what was released for it: then it cannot be told from them.
@@ -297,15 +294,14 @@ class RobustIntervalsInCrowds(RobustIntervals):
     title = "Robust interval disclosure outside crowds (RMDID2)"
     cost = "n²"
     tells = Tells(
-        record_sentence="its values can be told from what was released for it, and few others are near: "
-        "{:.0f} (1: yes)"
+        record_sentence="its values are near the released ones, and few other records are (1: yes): {:.0f}"
     )
 
     near: float = param(
         5.0, "How near others must be, by Euclidean distance, as a share of a deviation.", gt=0, le=1000,
         unit="%",
     )  # fmt: skip
-    neighbours: int = param(3, "So many others near a record hide it.", ge=1, le=1000, symbol="m")
+    neighbours: int = param(3, "Number of others near a record that hide it.", ge=1, le=1000, symbol="m")
 
     def is_in_crowd(self, points: Floats, evidence: Evidence, run: Run) -> Flags:
         """Those that have enough others near them."""

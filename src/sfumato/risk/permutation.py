@@ -109,7 +109,7 @@ def _why_unranked(measure: str, evidence: Evidence, names: tuple[str, ...]) -> s
     faults = [fault for fault in found if fault]
     if not faults:
         return None
-    return f"{measure} must find a hierarchy for each nominal column to rank it by, got: {'; '.join(faults)}"
+    return f"{measure} needs a hierarchy to rank each nominal column: {'; '.join(faults)}"
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class _RankedTables:
         )
         if not all(ranks):
             table = "the release" if ranks[0] else "the original"
-            return f"no column of {table} varies in the records that lack no value"
+            return f"no column of {table} varies in the complete records"
         if n_records < sum(ranks) + 2:
             return (
-                f"{n_records} records that lack no value are too few for {len(self.names)} columns: any two "
-                "tables of so few would correlate"
+                f"{n_records} complete records are too few for {len(self.names)} columns: any two tables of "
+                "that size would correlate"
             )
         return None
 
@@ -168,7 +168,7 @@ def _rank_tables(measure: Measure, evidence: Evidence, run: Run) -> _RankedTable
         sampled = max(len(original), len(released)) if len(original) != len(released) else 0
         original, released = _same_size(original, released, run)
     if not len(original):
-        return "no record lacks no value"
+        return "every record lacks some value"
     details: dict[str, float | int | str] = {
         "columns": len(ranked_names),
         "columns_left_out": len(evidence.known_columns) - len(ranked_names),
@@ -355,7 +355,7 @@ class SortedCorrelations(_PermutationMeasure):
     cost = "n log n"
     needs = Needs(columns=2)  # one to sort by and one to compare
 
-    draws: int = param(5, "How often the order among equal values is drawn.", ge=1, le=1000)
+    draws: int = param(5, "How often the order of equal values is drawn at random.", ge=1, le=1000)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Sort by each column in turn, and correlate the others."""
@@ -401,7 +401,7 @@ def _mark_as_random(score: Score, between: tuple[float, float], *, sampled: bool
     least, most = between
     if least == most and not sampled:
         return score
-    reason = "the order among equal values was drawn" if least < most else ""
+    reason = "the order of equal values was drawn at random" if least < most else ""
     if sampled:
         reason = " and ".join(filter(None, ("the larger table was sampled", reason)))
     return Score(
@@ -510,7 +510,7 @@ def _move(evidence: Evidence, name: str, place: int) -> RankMove:
 
 
 class PowerMean(_PermutationMeasure):
-    r"""Power mean of how far the values of a column moved in rank, in the column that moved least (J).
+    r"""Power mean of the rank changes in a column, for the column whose ranks changed least (J).
 
     .. math::
 
@@ -548,12 +548,16 @@ class PowerMean(_PermutationMeasure):
     name = "power-mean"
     family = "permutation model"
     title = "Power mean of permutation distances"
-    tells = Tells(record_sentence="the value that moved least moved by {:.2%} of all ranks")
+    tells = Tells(record_sentence="the value that moved least changed its rank by {:.2%} of all ranks")
     references = ("ruiz2018", "domingoferrer2020")
     cost = "n log n"
 
     alpha: float = param(
-        0.5, "The power: the lower, the more values count that hardly moved.", ge=-100, le=100, symbol="α"
+        0.5,
+        "The power: a lower one gives more weight to values that hardly moved.",
+        ge=-100,
+        le=100,
+        symbol="α",
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002
@@ -571,7 +575,7 @@ class PowerMean(_PermutationMeasure):
             np.minimum.at(least, rows[there], apart)
             by_column[name] = power_mean(-best_by_person(persons[rows[there]], -apart), self.alpha)
         if not by_column:
-            return Score.not_estimable("no column has two different values that are there in both tables")
+            return Score.not_estimable("no column has two different values in records that both tables have")
         return Score(
             value=min(by_column.values()),
             by_column=by_column,

@@ -130,7 +130,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
     """
 
     name = "population-uniqueness"
-    family = "chance to be found"
+    family = "re-identification"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"report": 7})
     title = "Population uniqueness"
@@ -143,7 +143,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
 
     model: ModelName = param(
         "pitman",
-        "What the sizes of classes in the population are taken to follow.",
+        "Model of the class sizes in the population.",
         choices={
             "pitman": "Pitman's sampling formula, with two parameters.",
             "ewens": "Ewens's sampling formula, with one parameter.",
@@ -151,7 +151,7 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
             "dirichlet-multinomial": "A Dirichlet-multinomial over all combinations of keys.",
             "poisson-gamma": "Poisson counts with gamma means over all combinations of keys.",
             "slide-negative-binomial": "One more than a negative binomial.",
-            "zayatz": "The sizes in the sample, from which it is drawn without replacement.",
+            "zayatz": "Class sizes as in the sample, which is drawn without replacement.",
             "good-toulmin": "No model: the smoothed estimator of Good and Toulmin.",
             "dankar": "Pitman's up to a fraction of 0.1, then the lower of slide-negative-binomial, zayatz.",
         },
@@ -166,13 +166,13 @@ class PopulationUniqueness(SampledMeasure, EstimatedMeasure):
         """Say in words what its number means for one record."""
         if value <= 0:
             return "it is not unique in the sample"
-        return f"it is unique in the population with a chance of {value:.3g}"
+        return f"it is unique in the population with a probability of {value:.3g}"
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say that the cells of joined records cannot be counted."""
         reason = super().why_not_estimable(evidence)
         if reason is None and self.model in _OF_CELLS and self.classes(evidence).joined is not None:
-            return f"records are joined, and {self.model} must know how many combinations there could be"
+            return f"a column links records, and {self.model} needs the number of possible classes"
         return reason
 
     @property

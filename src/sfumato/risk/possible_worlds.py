@@ -15,7 +15,7 @@ from sfumato.risk.linkage import by_original
 
 
 class CertainLinks(LinkageMeasure):
-    r"""Share of records that a bound on the changes leaves only one possible partner.
+    r"""Share of records with only one possible match, given a bound on how far records moved.
 
     Who knows that no record moved by more than :math:`\Delta` links only pairs with
     :math:`d(v_n, v'_m) \le \Delta`, and of these only the *perfectly matchable* ones: those that are in some
@@ -41,16 +41,12 @@ class CertainLinks(LinkageMeasure):
     name = "certain-links"
     family = "linkage"
     title = "Certain links within a bound"
-    tells = Tells(intruder="rules out by the published bound all that cannot be")
+    tells = Tells(intruder="rules out all pairs beyond the published bound")
     references = ("herranz2015", "tassa2012")
     cost = "n²"
 
-    bound: float | None = param(
-        None, "The bound that is published; the most that a record moved if not given.", gt=0
-    )
-    most_pairs: int = param(
-        20_000_000, "Largest number of pairs that are looked at.", ge=1, le=10**9, unit="pairs"
-    )
+    bound: float | None = param(None, "The published bound; by default the most that a record moved.", gt=0)
+    most_pairs: int = param(20_000_000, "Largest number of pairs examined.", ge=1, le=10**9, unit="pairs")
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """List the near pairs and find which can be true together with a linkage of everybody else."""
@@ -59,23 +55,21 @@ class CertainLinks(LinkageMeasure):
         assert space.truth is not None  # `refuses` saw to it
         n = len(space.known_points)
         if not n:
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         if len(space.released_points) != n or not np.array_equal(np.sort(space.truth), np.arange(n)):
-            return Score.not_estimable("the files do not have the same records, one for one")
+            return Score.not_estimable("the two tables do not have the same records, one for one")
         known, released = evidence.known_table, evidence.protected
         assert released is not None  # `refuses` saw to it
         if self.bound is None and any(
             (released.missing(name)[space.truth] & ~known.missing(name)[space.rows]).any() for name in names
         ):
-            return Score.not_estimable("values were suppressed: how far others moved is not seen by that")
+            return Score.not_estimable("values were suppressed, so the most that a record moved is unknown")
         moved = distortion(space)
         bound = moved if self.bound is None else self.bound
         if bound < moved:
-            return Score.not_estimable("the bound is below what some record moved, so it is not true")
+            return Score.not_estimable("some record moved farther than the bound, so the bound is not true")
         found = kernels.assignment.matchable(
-            space.known_points, space.released_points, space.metric, np.full(n, bound), space.truth,
-            n_codes=space.n_codes,
-            weights=space.weights,
+            *space.points, radii=np.full(n, bound), matching=space.truth, **space.distance,
             most_pairs=self.most_pairs, tick=run.ticker(self.title),
         )  # fmt: skip
         if found is None:

@@ -14,6 +14,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.codings import codes_of_both
 from sfumato.data.table import Table
+from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Ints
 from sfumato.risk._key_measures import (
     EMPTY,
@@ -24,12 +25,12 @@ from sfumato.risk._key_measures import (
     of_records,
 )
 from sfumato.risk._pieces import pieces_of
-from sfumato.risk._population import population_refuses, population_sizes
+from sfumato.risk._population import population_sizes, why_no_population
 from sfumato.risk.diversity import large_enough, profiles
 
 
 class DeltaPresence(KeyMeasure):
-    r"""Highest chance that someone of the population is in the release, for an intruder who knows the keys.
+    r"""Highest probability that a person of the population is in the release, given the person's keys.
 
     .. math::
 
@@ -62,7 +63,7 @@ class DeltaPresence(KeyMeasure):
 
     name = "delta-presence"
     synonyms = ("DPresence",)
-    family = "chance to be found"
+    family = "re-identification"
     threat = "inference"
     title = "δ-presence"
     better = "low"
@@ -76,8 +77,8 @@ class DeltaPresence(KeyMeasure):
         """Say that a population is needed, with all keys."""
         reason = super().refuses(evidence)
         if reason is None and self.population is None:
-            return f"{self.name} must be given a population, got: none"
-        return reason or population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+            return f"{self.name} needs a table of the population: give it as `population`"
+        return reason or why_no_population(self.name, evidence, str(self.population), self.columns(evidence))
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Compare each class with its people in the population."""
@@ -91,8 +92,8 @@ class DeltaPresence(KeyMeasure):
                 math.nan,
                 status=Status.NOT_ESTIMABLE,
                 by_record=by_original(evidence, of_records(classes, chances), worst="high"),
-                reason="the population must hold all who were released, got: too few in classes of "
-                f"{too_many} records",
+                reason="the population must contain everybody in the release, got: too few in classes of "
+                f"{count_noun(too_many, 'record')}",
             )
         people = len(evidence.resources[str(self.population)])
         absent = max(people - int(sizes.sum()), 0)
@@ -103,7 +104,7 @@ class DeltaPresence(KeyMeasure):
             status=Status.APPROXIMATE if doubt else Status.OK,
             interval=(value, 1.0) if doubt else None,
             interval_is_proved=doubt and not classes.overlap,
-            reason="classes overlap, and who is covered by several may be in by any of them" if doubt else "",
+            reason="classes overlap, and a person covered by several may be in any of them" if doubt else "",
             by_record=by_original(evidence, of_records(classes, chances), worst="high"),
             details={
                 "delta_min": 0.0 if absent else float(chances.min()),
@@ -153,19 +154,19 @@ class PKAngelisation(SensitiveMeasure):
 
     name = "pk-angelisation"
     synonyms = ("angelisation",)
-    family = "what is learnt"
+    family = "attribute disclosure"
     title = "(p,k)-angelisation"
     better = "high"
     bounds = (1.0, math.inf)
     references = ("anjum2018", "tao2009")
 
     bucket: Columns = param(
-        (), "Columns that tell which bucket a record belongs to; by default what joins the released tables."
+        (), "Columns that name the bucket of a record; by default those that link the released tables."
     )
     values: Resource | None = param(
-        None, "The table with the buckets and their sensitive values; without it, the release.", holds="table"
+        None, "The table with the buckets and their sensitive values; by default the release.", holds="table"
     )
-    k: int = param(2, "Smallest class that the model asks for.", ge=1, le=10**9, symbol="k")
+    k: int = param(2, "Smallest class size that the model requires.", ge=1, le=10**9, symbol="k")
 
     def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the second table has."""
@@ -179,18 +180,18 @@ class PKAngelisation(SensitiveMeasure):
         """Say what the two tables lack."""
         joining = self._joining(evidence)
         if not joining:
-            return f"{self.name} must be told by `bucket` which column joins the two tables, got: none"
+            return f"{self.name} needs the column that links the two tables: name it as `bucket`"
         second = self._second(evidence)
         if not isinstance(second, Table):
-            return f"`values` of {self.name} must name a resource that holds a table, got: `{self.values}`"
+            return f"`values` of {self.name} must name a table, got: `{self.values}`, which is none"
         absent = [name for name in joining if name not in seen_table(evidence).schema]
         absent += [name for name in joining if name not in second.schema and name not in absent]
         if absent:
-            return f"{self.name} must find the bucket in both tables, got: no `{'`, `'.join(absent)}`"
+            return f"{self.name} needs the bucket in both tables, and one lacks `{'`, `'.join(absent)}`"
         if self.values is None:
             return super().refuses(evidence)
         if not self.sensitive_columns(evidence):
-            return f"{self.name} must find a sensitive column in `{self.values}`, got: none"
+            return f"{self.name} needs a sensitive column in `{self.values}`, which has none"
         return KeyMeasure.refuses(self, evidence)
 
     def _joining(self, evidence: Evidence) -> tuple[str, ...]:
@@ -215,7 +216,7 @@ class PKAngelisation(SensitiveMeasure):
         lost = int((places < 0).sum())
         if lost:
             return Score.not_estimable(
-                f"the table of values must have every bucket, got: none for {lost} records"
+                f"the table of values lacks the bucket of {count_noun(lost, 'record')}"
             )
         fill = self.missing == "worst"
         by_column = {

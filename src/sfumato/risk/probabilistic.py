@@ -55,7 +55,7 @@ STRANGERS = 1.0
 
 
 class ProbabilisticLinkage(Measure):
-    r"""Share of records that are linked to their own released record by the greatest match weight.
+    r"""Share of records linked to their own released record by the greatest match weight.
 
     Each column of a pair of records is on one of some levels: both missing, equal, ever farther apart, one
     missing. The weight of a pair is what its levels :math:`\gamma_c` tell for its being of one person,
@@ -130,7 +130,7 @@ class ProbabilisticLinkage(Measure):
     family = "linkage"
     title = "Probabilistic record linkage"
     counts = Counting(intruder_records_only=True, compares_kept_relations=True)
-    tells = Tells(intruder="weighs agreements and disagreements of columns")
+    tells = Tells(intruder="weighs the agreements and disagreements of all columns")
     aspect = "risk"
     threat = "linkability"
     better = "low"
@@ -147,10 +147,10 @@ class ProbabilisticLinkage(Measure):
             "ranks": "The difference of their ranks.",
         },
     )
-    one_to_one: bool = param(False, "Link all records at once, each released record at most once.")
+    one_to_one: bool = param(False, "Whether each released record is linked at most once.")
     threshold: float | None = param(
         None,
-        "Weight below which a record is not linked; nothing: each is linked.",
+        "Match weight below which a record is not linked; by default every record is.",
         ge=-1000,
         le=1000,
         unit="bits",
@@ -158,7 +158,7 @@ class ProbabilisticLinkage(Measure):
     block: Columns = param(Columns(), "Columns in which records must agree to be compared.")
     pairs: int = param(
         3_000_000,
-        "Pairs that are compared at most.",
+        "Largest number of pairs compared.",
         ge=1000,
         le=1_000_000_000,
         log=True,
@@ -185,7 +185,7 @@ class ProbabilisticLinkage(Measure):
         names = self.columns(evidence)
         space = space_of(evidence, (), run, metric="hamming", scale="range")
         if not len(space.rows):
-            return Score.not_estimable("the intruder holds no record that is in the release")
+            return Score.not_estimable(space.why_empty)
         comparisons = comparisons_of(
             evidence.known_table, evidence.protected, names, space.rows, self.differences
         )
@@ -236,7 +236,7 @@ def _with_doubt(score: Score, space: LinkageSpace, found: Pairs, chances: Floats
         status=Status.APPROXIMATE,
         reason=(
             f"{share:.3g} % of the pairs were not compared, {100 * lost:.3g} % of the true ones among them; "
-            "with more patience one may find more"
+            "an intruder who compares more pairs may find more"
         ),
         details=details,
     )

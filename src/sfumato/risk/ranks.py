@@ -127,7 +127,7 @@ class RankLinkage(_RankMeasure):
     family = "permutation model"
     tells = Tells(
         places={"default": 0, "report": 19},
-        record_sentence="log rank distance to the nearest released record, per column: {:.3g}",
+        record_sentence="its log rank distance to the nearest released record, per column: {:.3g}",
     )
     title = "Rank linkage R(X,Y)"
     aspect = "risk"
@@ -137,7 +137,7 @@ class RankLinkage(_RankMeasure):
     cost = "n²"
 
     floor: float = param(
-        0.5, "Smallest distance, in ranks, before the logarithm.", gt=0, le=1e6, unit="ranks"
+        0.5, "Smallest distance that counts before the logarithm is taken.", gt=0, le=1e6, unit="ranks"
     )
 
     @property
@@ -151,7 +151,7 @@ class RankLinkage(_RankMeasure):
         distances = per_person(evidence.known_table, by_record)
         linked = distances[np.isfinite(distances)]
         if not len(linked):
-            return Score.not_estimable("no record of the original shares a value with a released one")
+            return Score.not_estimable("no pair of records has values in the same column")
         return Score(
             value=float(self._logs(linked).mean()) / len(names),
             by_record=self._logs(np.where(np.isinf(by_record), np.nan, by_record)) / len(names),
@@ -216,7 +216,7 @@ class PermutationDistance(_RankMeasure):
         distances = per_person(evidence.known_table, by_record)
         linked = distances[np.isfinite(distances)]
         if not len(linked):
-            return Score.not_estimable("no record of the original shares a value with a released one")
+            return Score.not_estimable("no pair of records has values in the same column")
         span = max(len(evidence.known_table) - 1, 1)
         return Score(
             value=float(linked.mean()) / span,

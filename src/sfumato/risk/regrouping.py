@@ -20,7 +20,7 @@ _Z_95 = 1.959964  # standard deviations of an interval of 95 %
 
 
 class RegroupedUnits(Measure):
-    r"""Share of persons, households or groups whose records an intruder puts together again.
+    r"""Share of persons, households or groups whose separate records an intruder joins again.
 
     .. math:: R = \max_g \frac{|\{u : \text{two records of } u \text{ at least are in a right set of } g\}|}
               {|\{u : u \text{ has two released records or more}\}|}
@@ -81,7 +81,7 @@ class RegroupedUnits(Measure):
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(
         places={"default": 1, "report": 24},
-        record_sentence="its person, household or group is put together again (1) or not (0): {:.0f}",
+        record_sentence="an intruder joins the records of its person, household or group (1: yes): {:.0f}",
     )
     references = ("hundepool2012",)
     cost = "n log n"
@@ -98,10 +98,8 @@ class RegroupedUnits(Measure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where no column tells which records belong together."""
         if not evidence.original.schema.with_role(*UNIT_ROLES, Role.IDENTIFIER):
-            return (
-                f"{self.name} must find a column in the original that tells which records belong together "
-                "(declare its role: person, household or group), got: none"
-            )
+            needed = "a column that tells which records belong together"
+            return f"{self.name} needs {needed}: give it the role person, household or group"
         return super().refuses(evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

@@ -24,7 +24,7 @@ from sfumato.risk._key_measures import (
     worst_by_person,
     yes_or_no,
 )
-from sfumato.risk._population import population_refuses, population_sizes
+from sfumato.risk._population import population_sizes, why_no_population
 from sfumato.risk.individual import mean_risk
 
 
@@ -38,7 +38,7 @@ class _ClassSizeRisk(KeyMeasure):
 
     threshold: float = param(
         0.2,
-        "Risk above which a record counts as at risk.",
+        "Probability above which a record is at risk.",
         gt=0,
         le=1,
         hint="0.2 is a class of five, 0.09 one of eleven",
@@ -91,7 +91,7 @@ class _ClassSizeRisk(KeyMeasure):
             status=Status.APPROXIMATE if estimated else Status.OK,
             by_record=by_original(evidence, of_records(classes, _chances(sizes)), worst="high"),
             details=details,
-            reason="sizes of classes are estimated by weights" if estimated else "",
+            reason="class sizes are estimated from weights" if estimated else "",
         )
 
 
@@ -114,7 +114,7 @@ class _InPopulation(_ClassSizeRisk):
     counts = Counting(people=True, compares_kept_relations=True)  # a population shows single records
 
     population: Resource | None = param(
-        None, "The table of the population; without it weights estimate the classes.", holds="table"
+        None, "The table of the population; by default weights estimate the class sizes.", holds="table"
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
@@ -122,7 +122,7 @@ class _InPopulation(_ClassSizeRisk):
         reason = super().refuses(evidence)
         if reason is not None or self.population is None:
             return reason
-        return population_refuses(self.name, evidence, str(self.population), self.columns(evidence))
+        return why_no_population(self.name, evidence, str(self.population), self.columns(evidence))
 
     def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:
         """The sizes of the classes, and where they come from; a class is at least what was released of it.
@@ -140,7 +140,7 @@ class _InPopulation(_ClassSizeRisk):
 
 
 class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
-    r"""Highest chance to find someone who is known to be in the table.
+    r"""Highest probability of re-identification by an intruder who knows that the person is in the table.
 
     .. math::
 
@@ -166,11 +166,11 @@ class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
 
     name = "prosecutor-risk"
     synonyms = ("re-identification risk", "highest risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Prosecutor risk"
     tells = Tells(
         places={"report": 3, "gauges": 1, "records": 2},
-        intruder="knows that it is in the file, and its keys,",
+        intruder="knows its keys, and that it is in the file,",
     )
     class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
     references = ("elemam2008",)
@@ -181,7 +181,7 @@ class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
 
 
 class JournalistRisk(_InPopulation):
-    r"""Highest chance to find someone of the population, of whom nobody knows whether they are in the table.
+    r"""Highest probability of re-identification by an intruder who does not know who is in the table.
 
     .. math::
 
@@ -210,7 +210,7 @@ class JournalistRisk(_InPopulation):
     """
 
     name = "journalist-risk"
-    family = "chance to be found"
+    family = "re-identification"
     title = "Journalist risk"
     tells = Tells(places={"report": 4, "gauges": 2}, intruder="does not know who is in the file")
     references = ("elemam2008",)
@@ -219,12 +219,12 @@ class JournalistRisk(_InPopulation):
         """Say that a population or weights are needed."""
         reason = super().refuses(evidence)
         if reason is None and self.population is None and seen_table(evidence).weights is None:
-            return f"{self.name} must be given a population or weights, got: neither"
+            return f"{self.name} needs the population: give its table as `population`, or weights"
         return reason
 
 
 class MarketerRisk(_InPopulation):
-    r"""Share of people who are found by an intruder who links the whole table.
+    r"""Share of people re-identified by an intruder who links every record of the table.
 
     .. math::
 
@@ -252,7 +252,7 @@ class MarketerRisk(_InPopulation):
 
     name = "marketer-risk"
     synonyms = ("average re-identification risk", "expected re-identifications", "global risk")
-    family = "chance to be found"
+    family = "re-identification"
     title = "Marketer risk"
     tells = Tells(places={"report": 5, "gauges": 3}, intruder="looks for everybody")
     score_is = "mean"
@@ -282,7 +282,7 @@ class Distinction(KeyMeasure):
     """
 
     name = "distinction"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "Distinction of the keys"
     tells = Tells(intruder="knows the keys")
     better = "low"
@@ -301,7 +301,7 @@ class Distinction(KeyMeasure):
 
 
 class Separation(KeyMeasure):
-    r"""Share of pairs of records that the keys tell apart.
+    r"""Share of pairs of records that differ in at least one key.
 
     .. math::
 
@@ -322,7 +322,7 @@ class Separation(KeyMeasure):
     """
 
     name = "separation"
-    family = "who is alike"
+    family = "equivalence classes"
     title = "Separation by the keys"
     better = "low"
     bounds = (0.0, 1.0)
@@ -333,7 +333,7 @@ class Separation(KeyMeasure):
         classes = self.classes(evidence)
         n = len(seen_table(evidence))
         if n < 2:  # noqa: PLR2004  — a pair
-            return Score.not_estimable("fewer than two records make no pair")
+            return Score.not_estimable("there are fewer than two records")
         alike = int((classes.members * (classes.sizes - 1)).sum())
         pairs = n * (n - 1)
         return Score(

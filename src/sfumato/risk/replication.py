@@ -18,6 +18,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, Role
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._attack import number_records, stack_tables, unlearnable
+from sfumato.risk._key_measures import SENSITIVE_HELP
 from sfumato.risk._spaces import NOISE_NOT_SEEN, why_generalised, why_incomparable
 from sfumato.risk.linkage import mean_of_best
 
@@ -50,9 +51,7 @@ class _ReplicationMeasure(Measure):
         if (reason := super().why_not_estimable(evidence)) is not None:
             return reason
         if all(evidence.original.missing(name).all() for name in self.columns(evidence)):
-            return (
-                f"{self.name} must find values in the columns that the intruder knows, got: all are missing"
-            )
+            return "all values in the columns that the intruder knows are missing"
         return None
 
 
@@ -93,7 +92,7 @@ def _released_persons(evidence: Evidence) -> int:
 
 
 class ReplicatedUniques(_ReplicationMeasure):
-    r"""Share of persons who are unique in the keys and whose combination stands in the release.
+    r"""Share of persons who are unique in the keys and whose combination of keys is in the release.
 
     .. math:: \frac{|\{q : d_q = 1, s_q > 0\}|}{N}
 
@@ -134,7 +133,7 @@ class ReplicatedUniques(_ReplicationMeasure):
     title = "Replicated uniques"
     tells = Tells(
         places={"report": 16},
-        record_sentence="it is unique, and a released record has its keys (1) or not (0): {:.0f}",
+        record_sentence="it is unique, and a released record has its keys (1: yes, 0: no): {:.0f}",
         not_seen=NOISE_NOT_SEEN,
     )
 
@@ -183,7 +182,7 @@ def _replicated_uniques(
 
 
 class Disco(_ReplicationMeasure):
-    r"""Share of persons whose sensitive value the release makes certain, and truly so (DiSCO).
+    r"""Share of persons whose sensitive value the release discloses with certainty, and correctly (DiSCO).
 
     Disclosive in the release, correct in the original:
 
@@ -221,13 +220,11 @@ class Disco(_ReplicationMeasure):
     title = "Disclosive and correct"
     tells = Tells(
         places={"report": 17},
-        record_sentence="its sensitive value is made certain by the release (1) or not (0): {:.0f}",
+        record_sentence="the release discloses its sensitive value with certainty (1: yes, 0: no): {:.0f}",
         not_seen=NOISE_NOT_SEEN,
     )
 
-    sensitive: Columns = param(
-        ("@sensitive",), "Columns an intruder hopes to learn; the worst of them makes the score."
-    )
+    sensitive: Columns = param(("@sensitive",), SENSITIVE_HELP)
 
     def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the release still has."""
@@ -251,7 +248,7 @@ class Disco(_ReplicationMeasure):
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nothing is to be learnt."""
         if evidence.protected is not None and not self.sensitive_columns(evidence):
-            return f"{self.name} must find a sensitive column in both tables, got: none"
+            return f"{self.name} needs a sensitive column in both tables, and there is none"
         return super().refuses(evidence) or self._unlearnable(evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used

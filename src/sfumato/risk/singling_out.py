@@ -53,7 +53,7 @@ _RANGES = {"ranges": 0.5, "narrow ranges": 0.01}
 _RANGES_DRAWN, _SURER = 5, 2
 
 #: Why there are no more of them.
-_ONE_EACH = "one claim for each released person, and of these the surer half"
+_ONE_EACH = "one claim for each released person; the surer half of them is used"
 
 #: Claims that values of some columns alone must have, or half as many as people: of fewer the interval would
 #: hide what the others tell.
@@ -152,7 +152,7 @@ class PredicateSource(NamedTuple):
 
 
 class SinglingOut(AttackMeasure):
-    r"""Share of conditions taken from a release that single out one person, beyond what chance does.
+    r"""Share of conditions from a release that single out one person, beyond their share in a control group.
 
     The intruder takes values of a released record in one or several columns and claims that exactly one
     person is so. Three forms are tried: that all these values are the same (*values*); that numbers, dates
@@ -197,14 +197,14 @@ class SinglingOut(AttackMeasure):
     threat = "singling out"
     tells = Tells(
         places={"report": 20},
-        not_seen="It cannot see who is singled out by a condition that it does not ask: on more columns than "
-        "its depth but not on all, on those numbers alone that were changed least, or on columns that the "
-        "intruder is not said to know.",
+        not_seen="It does not test every condition: none on more columns than its depth but not all, none on "
+        "only the numbers that were changed least, and none on columns that the scenario's intruder does not "
+        "know.",
     )
     title = "Singling out"
     references = ("giomi2023", "cohen2020")
 
-    depth: int = param(3, "Largest number of columns in a condition, beside those on all.", ge=1, le=20)
+    depth: int = param(3, "Largest number of columns in a condition, beside all columns.", ge=1, le=20)
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say where the control is too small to tell of as many people as the original has."""
@@ -212,7 +212,7 @@ class SinglingOut(AttackMeasure):
         reason = super().why_not_estimable(evidence)
         n, n_control = (len(np.unique(persons_of(each))) for each in (evidence.original, evidence.control))
         if reason is None and n > _MOST_TIMES * n_control:
-            return f"the control of {self.name} must be a twentieth of the original or more, got: less"
+            return f"the control group of {self.name} must be at least a twentieth of the original, got: less"
         return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -240,14 +240,13 @@ class SinglingOut(AttackMeasure):
                 met = found.count_people(others, most=len(known), run=run, task=self.title)
                 trials[form] = _against_strangers(hits, met, sizes, float(guessed.mean()))
         if not trials:
-            return Score.not_estimable(
-                f"the release gives fewer than {MIN_PEOPLE_PER_SIDE} different conditions"
-            )
+            few = f"the release gives fewer than {MIN_PEOPLE_PER_SIDE} different conditions"
+            return Score.not_estimable(few)
         score = self.score_of_trials(trials, details={"columns": len(names)})
         asked, best = score.details.get("queries", 0), str(score.details.get("attack", next(iter(trials))))
         if math.isnan(score.value) or int(asked) >= self.queries:
             return score
-        why = "no more claims than people of the original" if int(asked) >= sizes[0] else drawn_from[best]
+        why = "one claim for each person of the original" if int(asked) >= sizes[0] else drawn_from[best]
         return replace(score, details={**score.details, "fewer_queries": why})
 
     def _claims(
@@ -273,9 +272,8 @@ class SinglingOut(AttackMeasure):
                 continue
             here = run.at(f"ranges{suffix}")
             rows = drawn_persons(owners, _SURER * min(self.queries, n), here.rng("people"))
-            found, room = self._roomiest(
-                PredicateSource(cells, columns, rows, nowhere, depths), released, n, here
-            )
+            source = PredicateSource(cells, columns, rows, nowhere, depths)
+            found, room = self._roomiest(source, released, n, here)
             for form, share in _RANGES.items():
                 yield form + suffix, found.widen(share * room), nowhere, _ONE_EACH
 
@@ -311,7 +309,7 @@ class SinglingOut(AttackMeasure):
             if len(rarest) >= wanted:
                 break
         chosen = (rarest if len(rarest) >= MIN_PEOPLE_PER_SIDE else order[:MIN_PEOPLE_PER_SIDE])[:wanted]
-        why = f"only these are met by fewest released people, of {len(order):,} different conditions drawn"
+        why = f"only these of {len(order):,} different conditions are met by the fewest released people"
         return drawn.take(chosen), source.halved, why
 
     def _roomiest(
@@ -323,10 +321,8 @@ class SinglingOut(AttackMeasure):
         """
         drawn, units = source.draw_predicates(_RANGES_DRAWN * len(source.rows), run), source.cells.units
         with np.errstate(divide="ignore"):
-            per_unit = 1 / units
-        away, person = kernels.predicates.find_isolation(
-            *drawn, released, per_unit=per_unit, tick=run.ticker(self.title)
-        )
+            per_unit, tick = 1 / units, run.ticker(self.title)
+        away, person = kernels.predicates.find_isolation(*drawn, released, per_unit=per_unit, tick=tick)
         far = np.argsort(-away, kind="stable")
         first = np.sort(np.unique(person[far], return_index=True)[1])  # the widest of each, the widest first
         surer = far[first[: max(len(first) // _SURER, MIN_PEOPLE_PER_SIDE)]][: min(self.queries, n)]

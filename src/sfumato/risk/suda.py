@@ -26,8 +26,8 @@ from sfumato.risk._subsets import MAX_SUBSETS, KeyCodes, SmallestUnsafe, too_man
 
 Scale = Literal["elliot", "ihsn"]
 _SCALE_MEANS = {
-    "elliot": "As published: the product of the numbers of keys left, up to `dimension`.",
-    "ihsn": "As by IHSN: the sets that it makes unique, by the number of sets of its size.",
+    "elliot": "As published: the product of the numbers of remaining keys, up to `dimension`.",
+    "ihsn": "As by IHSN: the number of key sets it makes unique, divided by the number of sets of its size.",
 }
 
 #: So many subsets of the keys are gone through level by level at most, if what is kept of them takes so many
@@ -36,7 +36,7 @@ _MAX_SUBSETS, _MAX_BYTES, _OVERHEAD, _MAX_LOOKS = 1_000_000, 1_000_000_000, 200,
 
 #: As many keys as bits of a whole number stand for in the recursion.
 _MOST_KEYS = 62
-_TOO_MANY = "more minimal uniques of few keys were found than can be kept: ask for a smaller dimension"
+_TOO_MANY = "there are more minimal uniques than can be stored: set a smaller dimension"
 
 #: So many values of each key have their share told.
 _MOST_VALUES = 10
@@ -123,7 +123,7 @@ class Suda(KeyMeasure):
 
     name = "suda"
     synonyms: ClassVar[tuple[str, ...]] = ("suda2", "special uniques", "minimal sample uniques")
-    family = "who is alike"
+    family = "equivalence classes"
     tells = Tells(places={"report": 9, "uniques": 1})
     scales = Scaling(exact_up_to=200_000)
     title = "SUDA"
@@ -133,19 +133,13 @@ class Suda(KeyMeasure):
     cost = "n"
 
     dimension: int = param(3, "Largest number of keys in a minimal unique.", ge=1, le=6, symbol="M")
-    scale: Scale = param(
-        "elliot",
-        "How much a minimal unique adds to a score.",
-        choices=_SCALE_MEANS,
-    )
+    scale: Scale = param("elliot", "How much a minimal unique adds to a score.", choices=_SCALE_MEANS)
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        return (
-            f"a few keys single it out, with a score of {value:.4g}"
-            if value > 0
-            else "no few keys single it out"
-        )
+        if value <= 0:
+            return "no combination of a few keys makes it unique"
+        return f"combinations of a few keys make it unique, with a score of {value:.4g}"
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse more subsets than can be gone through, or kept."""
@@ -276,7 +270,7 @@ def _largest_shares(keys: KeyCodes, place: int, shares: Floats) -> dict[str, flo
 
 
 class DisSuda(SampledMeasure, Suda):
-    r"""Highest chance that a match with a unique record is right, by its SUDA score (DIS-SUDA).
+    r"""Highest probability that a match with a unique record is correct, by its SUDA score (DIS-SUDA).
 
     In a sample of the fraction :math:`\pi`, with :math:`s_1` combinations of all keys that one person has and
     :math:`s_2` that two have, the chance that who matches a unique record is its person is estimated as
@@ -330,23 +324,19 @@ class DisSuda(SampledMeasure, Suda):
 
     name = "dis-suda"
     synonyms = ("suda2",)
-    family = "chance to be found"
+    family = "re-identification"
     title = "DIS-SUDA"
     bounds = (0.0, 1.0)
     references = ("skinner2002", "elliot2005", "manning2008")
 
     dimension: int = param(6, "Largest number of keys in a minimal unique.", ge=1, le=6, symbol="M")
-    scale: Scale = param(
-        "ihsn",
-        "How much a minimal unique adds to a score.",
-        choices=_SCALE_MEANS,
-    )
+    scale: Scale = param("ihsn", "How much a minimal unique adds to a score.", choices=_SCALE_MEANS)
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
         if value <= 0:
             return "it is not unique in the keys"
-        return f"who matches it is right with a chance of {value:.3g}"
+        return f"a match with it is correct with a probability of {value:.3g}"
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Share out the people behind unique records by their scores."""

@@ -19,7 +19,7 @@ from sfumato.risk._pieces import boxes_of
 
 
 class Uniqueness(KeyMeasure):
-    r"""Share of records that are alone in what an intruder knows, in the worst case of what ranges hide.
+    r"""Share of records that are unique in what an intruder knows; ranges are read at their worst.
 
     .. math::
 
@@ -79,7 +79,7 @@ class Uniqueness(KeyMeasure):
 
     name = "uniqueness"
     synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
-    family = "who is alike"
+    family = "equivalence classes"
     counts = Counting(people=True, joins_person_records=True)
     tells = Tells(places={"default": 0, "comparison": 1, "report": 2})
     title = "Uniqueness"
@@ -87,13 +87,11 @@ class Uniqueness(KeyMeasure):
     bounds = (0.0, 1.0)
     references = ("sanchez2016", "dalenius1986")
 
-    effort: int = param(20_000, "Comparisons spent on one record before it counts as unique.", ge=1, le=10**9)
+    effort: int = param(20_000, "Comparisons per record, after which it counts as unique.", ge=1, le=10**9)
 
     def sentence(self, value: float) -> str:
         """Say in words what its number means for one record."""
-        return (
-            "it is alone in what an intruder knows" if value > 0 else "others may stand behind the same keys"
-        )
+        return "it is unique in the known columns" if value > 0 else "other records may have the same keys"
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Find who is alone, and of these who is fitted by others."""
@@ -114,7 +112,7 @@ class Uniqueness(KeyMeasure):
             status=Status.APPROXIMATE if doubt else Status.OK,
             interval=(certain, value) if doubt else None,
             by_record=by_original(evidence, flags, worst="high"),
-            reason="some records were undecided and count as unique" if doubt else "",
+            reason="some records are undecided and count as unique" if doubt else "",
             details={
                 "columns": len(classes.keys),
                 "records": len(table),

@@ -82,9 +82,8 @@ def binning_of(
 
 
 def _are_codes(points: Floats) -> bool:
-    return bool(
-        (points >= 0).all() and (points == np.floor(points)).all() and points.max(initial=0) < _DENSE_CELLS
-    )
+    is_whole = (points >= 0).all() and (points == np.floor(points)).all()
+    return bool(is_whole and points.max(initial=0) < _DENSE_CELLS)
 
 
 def quantile_edges(spread: ColumnDistribution, bins: int) -> Floats:

@@ -100,9 +100,8 @@ def _codes(one: ColumnMarginal, other: ColumnMarginal) -> tuple[Floats, Floats, 
         return one.values, other.values, None
     from scipy.sparse import csr_array, eye_array, vstack
 
-    points = [
-        each.values if each.points is None else np.append(each.points, each.values) for each in (one, other)
-    ]
+    pairs = ((each.points, each.values) for each in (one, other))
+    points = [values if some is None else np.append(some, values) for some, values in pairs]
     n_values = int(np.nanmax(np.concatenate(points), initial=-1.0)) + 1
     blocks, codes, n_codes = [eye_array(n_values, format="csr")], [], n_values
     for each in (one, other):
@@ -124,9 +123,8 @@ def distances(space: Coordinates, original: Floats, released: Floats) -> Floats:
 
     nominal = np.array(space.nominal, dtype=np.bool_)
     if not nominal.any() and not (np.isnan(original).any() or np.isnan(released).any()):
-        complete: Floats = cdist(
-            original, released, w=None if space.has_equal_weights else space.importance**2
-        )
+        weights = None if space.has_equal_weights else space.importance**2
+        complete: Floats = cdist(original, released, w=weights)
         return complete
     columns = [_column_squares(space, i, original[:, i], released[:, i]) for i in range(original.shape[1])]
     found = np.zeros((len(original), len(released)))

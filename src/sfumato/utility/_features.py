@@ -39,6 +39,10 @@ Sort = Literal["number", "share", "hole"]
 # What measures by models have in common ----------------------------------------------------------------
 
 
+#: What larger tables are fitted on.
+RECORDS_HELP = "Largest number of records fitted; larger tables are sampled."
+
+
 class ModelMeasure(Measure):
     """A measure by a model: write ``fit``; sampling and the order of records are seen to."""
 
@@ -46,22 +50,17 @@ class ModelMeasure(Measure):
     kinds = COMPARABLE
     needs = Needs(exact_original=True, records=True)
 
-    records: int = param(
-        50_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
-    )
-    draws: int = param(5, "Number of samples of tables that are larger.", ge=2, le=100)
+    records: int = param(50_000, RECORDS_HELP, ge=20, unit="records")
+    draws: int = param(5, "Number of samples of larger tables.", ge=2, le=100)
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns of both tables that compare: of one kind, or made coarser."""
         names = super().columns(evidence)
         if evidence.protected is None:
             return names
-        first, second = evidence.original, evidence.protected
-        return tuple(
-            name
-            for name in names
-            if first.schema[name].kind is second.schema[name].kind or second.is_generalised(name)
-        )
+        first, second = evidence.original.schema, evidence.protected.schema
+        coarse = evidence.protected.is_generalised
+        return tuple(name for name in names if first[name].kind is second[name].kind or coarse(name))
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Score tables that are neither empty nor too large, whose records stand in a fixed order."""
@@ -120,25 +119,20 @@ class TargetMeasure(ModelMeasure):
 
     target_kinds: ClassVar[frozenset[Kind]] = COMPARABLE
 
-    target: Columns = param(("@sensitive",), "Columns to be explained, each on its own.")
-    predictors: Columns = param((), "Columns that explain them; where none is named, all others.")
+    target: Columns = param(("@sensitive",), "Columns to explain, each on its own.")
+    predictors: Columns = param((), "Columns that explain them; by default all others.")
 
     def targets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns to be explained that both tables have, sorted by name."""
-        wanted = set(evidence.original.schema.resolve(self.target))
         schema = evidence.original.schema
-        return tuple(
-            name
-            for name in self.columns(evidence)
-            if name in wanted and schema[name].kind in self.target_kinds
-        )
+        wanted = {name for name in schema.resolve(self.target) if schema[name].kind in self.target_kinds}
+        return tuple(name for name in self.columns(evidence) if name in wanted)
 
     def predictors_of(self, evidence: Evidence, target: str) -> tuple[str, ...]:
         """The columns that explain one target, sorted by name."""
         wanted = set(evidence.original.schema.resolve(self.predictors))
-        return tuple(
-            name for name in self.columns(evidence) if name != target and (not wanted or name in wanted)
-        )
+        others = (name for name in self.columns(evidence) if name != target)
+        return tuple(name for name in others if not wanted or name in wanted)
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nothing can be explained, or nothing is left to explain it."""
@@ -148,12 +142,10 @@ class TargetMeasure(ModelMeasure):
         found = self.targets(evidence)
         if not found:
             kinds = " or ".join(sorted(self.target_kinds))
-            return (
-                f"`target` of {self.name} must name a {kinds} column of both tables, "
-                f"got: {quoted(self.target)}, which names none"
-            )
+            got = f"{quoted(self.target)}, which names none"
+            return f"`target` of {self.name} must name a {kinds} column of both tables, got: {got}"
         if not all(self.predictors_of(evidence, name) for name in found):
-            return f"{self.name} must find a column that explains {quoted(found)}, got: none"
+            return f"{self.name} needs a column that explains {quoted(found)}, and there is none"
         return None
 
     def why_not_estimable(self, evidence: Evidence) -> str | None:

@@ -83,9 +83,8 @@ class ColumnMarginal:
         assert self.highs is not None
         if generalised != "expected":
             moved = np.append(self.lows if generalised == "low" else self.highs, np.nan)[self.groups]
-            return replace(self, values=np.where(self.groups < 0, self.values, moved)).distribution(
-                "midpoint"
-            )
+            values = np.where(self.groups < 0, self.values, moved)
+            return replace(self, values=values).distribution("midpoint")
         assert self.starts is not None
         assert self.points is not None
         coarse, shares = self.groups >= 0, self._shares()

@@ -104,7 +104,7 @@ def _at_positions(original: Table, name: str, cover: Cover) -> tuple[Floats, Cov
     places = coded.categories.cast(pl.Float64).to_numpy()
     if (np.diff(places) <= 0).any():
         raise DataError(
-            f"the ranges of `{name}` must follow the order declared for it, got: ranges that cross it",
+            f"the ranges of `{name}` do not follow the order declared for it",
             hint="generalise it along a hierarchy instead",
         )
     first = np.searchsorted(places, cover.lows).astype(np.float64)

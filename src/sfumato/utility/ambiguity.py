@@ -89,7 +89,7 @@ class Ambiguity(Measure):
         if not by_column:
             return Score.not_estimable("no released cell stands for a value of the original")
         if (most := float(bits.max())) > _MAX_BITS:
-            return Score.not_estimable("a record may stand for more combinations than there are numbers")
+            return Score.not_estimable("a record may stand for more combinations than a number can count")
         return Score(
             value=max(float(np.average(2.0 ** (bits - most), weights=weights)) * 2.0**most, 1.0),
             by_column=by_column,
@@ -124,7 +124,7 @@ def _possible(numbers: Floats, spans: Cover) -> Floats:
 
 
 class NonUniformEntropy(Measure):
-    r"""Share of the information in the values, in bits, that the release no longer gives.
+    r"""Share of the information in the values, in bits, that the release has lost.
 
     .. math::
 
@@ -182,11 +182,8 @@ class NonUniformEntropy(Measure):
         """Sum up the bits that each cell has lost."""
         assert evidence.protected is not None
         released, sources = pairs_of(evidence)
-        weights = (
-            np.ones(len(evidence.original))
-            if evidence.original.weights is None
-            else evidence.original.weights
-        )
+        own = evidence.original.weights
+        weights = np.ones(len(evidence.original)) if own is None else own
         of_pairs = weights[sources]
         lost_bits: Floats = np.zeros(len(of_pairs))
         all_bits: Floats = np.zeros(len(of_pairs))
@@ -200,7 +197,7 @@ class NonUniformEntropy(Measure):
             lost_bits, all_bits = lost_bits + lost, all_bits + held
         total = float((all_bits * of_pairs).sum())
         if total == 0:
-            return Score.not_estimable("no column of the original has anything to tell")
+            return Score.not_estimable("no column of the original varies")
         return Score(
             value=min(float((lost_bits * of_pairs).sum()) / total, 1.0),
             by_column=by_column,
@@ -240,10 +237,8 @@ def _bits(numbers: Floats, sources: Rows, spans: Cover, weights: Floats) -> tupl
 def _mass_of(spans: Cover, distinct: Floats, masses: Floats, sums: Floats) -> Floats:
     """How much of the original column lies in what each cell may stand for."""
     if spans.sets is None or spans.codes is None:
-        first, last = (
-            np.searchsorted(distinct, spans.lows),
-            np.searchsorted(distinct, spans.highs, side="right"),
-        )
+        first = np.searchsorted(distinct, spans.lows)
+        last = np.searchsorted(distinct, spans.highs, side="right")
         return sums[last] - sums[first]
     sets = spans.sets
     place = np.minimum(np.searchsorted(distinct, sets.values), len(distinct) - 1)

@@ -38,7 +38,7 @@ _BLOCK: Final = 1 << 15
 
 
 class AnalyticalLoss(DistributionMeasure):
-    r"""How much of what an analyst looks for is lost: columns, means by group, associations, models.
+    r"""Loss of analytical validity: of columns, means by group, associations and models.
 
     .. math::
 
@@ -89,12 +89,11 @@ class AnalyticalLoss(DistributionMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Read each column once, then take all moments together."""
         names, weights = self.columns(evidence), weights_of_both(evidence)
-        contents = {
-            name: _content(evidence, name, weights) for name in run.track(self.title, names, len(names))
-        }
+        tracked = run.track(self.title, names, len(names))
+        contents = {name: _content(evidence, name, weights) for name in tracked}
         found = {name: each for name, each in contents.items() if each is not None}
         if not found:
-            return Score.not_estimable("no column of the original says anything of people")
+            return Score.not_estimable("no column of the original has values to analyse")
         columns = [evidence.original.schema[name] for name in found]
         compared = MomentComparison.of(found, columns, weights)
         losses = {name: each.loss for name, each in found.items()}
@@ -159,10 +158,8 @@ def _content(evidence: Evidence, name: str, weights: tuple[Floats, Floats]) -> C
     )
     if kind is Kind.CONTINUOUS:
         found = _with_amounts(found, *standardise_pair(numbers, spans.middles), original_weights)
-    there, released_share = (
-        original_weights.sum() / weights[0].sum(),
-        released_weights.sum() / (weights[1].sum() or 1.0),
-    )
+    there = original_weights.sum() / weights[0].sum()
+    released_share = released_weights.sum() / (weights[1].sum() or 1.0)
     share = min(1.0, released_share * min(1.0, len(released_weights) / len(original_weights)) / there)
     loss = 1.0 - share * (1.0 - found.unsure) * (1.0 - found.moved)
     return replace(found, loss=float(min(max(loss, 0.0), 1.0)))
@@ -177,9 +174,8 @@ def _with_amounts(
     )
     middle = np.average(original_weights, weights=weights)
     deviation = float(np.average(np.abs(original_weights - middle), weights=weights))
-    return replace(
-        found, original=original, released=released, within=np.append(found.within, 0.0), deviation=deviation
-    )
+    within = np.append(found.within, 0.0)
+    return replace(found, original=original, released=released, within=within, deviation=deviation)
 
 
 def _nominal(
@@ -233,9 +229,8 @@ def _rank_content(
     lows, highs, coarse = ends[first], ends[last], (last - first > 1) & (spans.lows < spans.highs)
     middles, widths = (lows + highs) / 2, np.where(coarse, highs - lows, 0.0)
     per_mass = np.where(coarse, released_weights / np.where(widths > 0, widths, 1.0), 0.0)
-    opened = np.bincount(first, per_mass, minlength=len(ends)) - np.bincount(
-        last, per_mass, minlength=len(ends)
-    )
+    opened, closed = (np.bincount(each, per_mass, minlength=len(ends)) for each in (first, last))
+    opened = opened - closed
     covered = masses * np.cumsum(opened)[:-1]
     exact = ~coarse & ~spans.uninformative
     points = np.concatenate([ranks, middles[exact]])

@@ -17,7 +17,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import BinnedColumn, bin_column, binning_of, joint_masses, reading_of
 from sfumato.utility._correlations import correlations_of_both
 from sfumato.utility._marginals import DistributionMeasure, Generalised, read_both
-from sfumato.utility.distributions import GENERALISED, total_variation
+from sfumato.utility.distributions import BINS_HELP, GENERALISED, total_variation
 
 Pair: TypeAlias = tuple[str, str]
 
@@ -30,11 +30,8 @@ class PairMeasure(DistributionMeasure):
 
     over: Literal["mean", "worst"] = param(
         "mean",
-        "How pairs of columns are put together.",
-        choices={
-            "mean": "Their mean.",
-            "worst": "The worst pair counts.",
-        },
+        "How the pairs' differences are combined.",
+        choices={"mean": "Their mean.", "worst": "The worst pair counts."},
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -75,16 +72,11 @@ class ContingencyMeasure(PairMeasure):
 
     cost = "n d²"
 
-    bins: int = param(
-        10, "Number of bins for a column of numbers, by the original's quantiles.", ge=2, le=1000
-    )
+    bins: int = param(10, BINS_HELP, ge=2, le=1000)
     categories: int = param(
-        50,
-        "Number of categories told apart in a column; the rarest of the original share one.",
-        ge=2,
-        le=1000,
+        50, "Number of categories kept in a column; the rarest of the original become one.", ge=2, le=1000
     )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two tables of each pair."""
@@ -166,7 +158,7 @@ class ContingencyDifference(ContingencyMeasure):
 
 
 class CramersVDifference(ContingencyMeasure):
-    r"""Difference in how strongly two columns go together by Cramér's V, mean over pairs of columns.
+    r"""Difference of the association between two columns (Cramér's V), mean over pairs of columns.
 
     .. math::
 
@@ -210,7 +202,7 @@ class CramersVDifference(ContingencyMeasure):
 
 
 class MutualInformationDifference(ContingencyMeasure):
-    r"""Difference in what one column tells of another, mean over pairs of columns.
+    r"""Difference of the mutual information between two columns, mean over pairs of columns.
 
     .. math::
 
@@ -245,9 +237,7 @@ class MutualInformationDifference(ContingencyMeasure):
     bounds = (0.0, np.inf)
     references = ("cover2006", "strehl2002")
 
-    normalised: bool = param(
-        True, "Whether information counts as a share of what could be told, not in bits."
-    )
+    normalised: bool = param(True, "Whether information counts as a share of the possible, not in bits.")
 
     def difference(self, first: Floats, second: Floats) -> float:
         """The difference of both."""
@@ -332,12 +322,9 @@ class CorrelationDifference(PairMeasure):
     by: Literal["value", "rank"] = param(
         "value",
         "What is correlated.",
-        choices={
-            "value": "Values (Pearson).",
-            "rank": "Mid-ranks (Spearman).",
-        },
+        choices={"value": "Values (Pearson).", "rank": "Mid-ranks (Spearman)."},
     )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def differences(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Mapping[Pair, float]:
         """Compare the two correlations of each pair."""

@@ -18,7 +18,7 @@ from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, s
 
 
 class SuppressedCells(Measure):
-    r"""Share of the original's values that the release holds back.
+    r"""Share of the original's values that the release suppresses.
 
     .. math::
 
@@ -80,10 +80,9 @@ class SuppressedCells(Measure):
         by_column: dict[str, float] = {}
         names = self.columns(evidence)
         for name in run.track(self.title, names, len(names)):
-            there, silent = (
-                ~uninformative_cells(evidence.original, name),
-                uninformative_cells(evidence.protected, name),
-            )
+            tables = evidence.original, evidence.protected
+            there, silent = (uninformative_cells(table, name) for table in tables)
+            there = ~there
             if mapped:
                 there = there[sources]
                 cells, held = int(there.sum()), float((there & _flags_of_rows(silent, released)).sum())
@@ -120,7 +119,7 @@ def _flags_of_rows(flags: Flags, released: Rows) -> Flags:
 
 
 class CellsChanged(Measure):
-    r"""Share of cells that are not what they were.
+    r"""Share of cells whose value changed.
 
     .. math::
 

@@ -26,7 +26,7 @@ class ClassLoss(Measure):
     kinds = COMPARABLE
     cost = "n"
 
-    k: int = param(1, "Size below which a class counts as suppressed.", ge=1, le=10**9, symbol="k")
+    k: int = param(1, "Class size below which records count as suppressed.", ge=1, le=10**9, symbol="k")
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The keys that both tables have: those of the scenario, or the columns with that role, or all."""
@@ -42,7 +42,7 @@ class ClassLoss(Measure):
         if not others:
             return None
         listed = ", ".join(f"`{name}` ({evidence.original.schema[name].kind})" for name in others)
-        return f"{self.name} must be given {' or '.join(sorted(self.kinds))} keys, got: {listed}"
+        return f"the keys of {self.name} must be {' or '.join(sorted(self.kinds))}, got: {listed}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _sizes(table: Table, names: tuple[str, ...], rows: Flags | None = None) -> I
 
 
 class Discernibility(ClassLoss):
-    r"""Chance that a record and one drawn at random can no longer be told apart by the keys.
+    r"""Probability that the keys no longer distinguish a record from one drawn at random.
 
     .. math::
 
@@ -163,7 +163,7 @@ def _squares(classes: ClassSizes, k: int) -> int:
 
 
 class AverageClassSize(ClassLoss):
-    r"""Mean number of records that are alike in the keys.
+    r"""Mean number of records in an equivalence class.
 
     .. math::
 

@@ -19,7 +19,7 @@ from sfumato.utility._readings import weights_of
 
 
 class ClassificationMetric(Measure):
-    r"""Share of records whose class is not that of most records like them, or that were suppressed.
+    r"""Share of records that were suppressed, or not in the majority class of the records with equal keys.
 
     .. math::
 
@@ -84,17 +84,13 @@ class ClassificationMetric(Measure):
             return reason
         found = self.targets(evidence)
         if not found:
-            return (
-                f"`target` of {self.name} must name a nominal or ordinal column of both tables, "
-                f"got: {quoted(self.target)}, which names none"
-            )
+            got = f"{quoted(self.target)}, which names none"
+            return f"`target` of {self.name} must name a nominal or ordinal column of both tables, got: {got}"
         assert evidence.protected is not None  # the first reason saw to it
         tables = evidence.original, evidence.protected
         coarse = [name for name in found if any(table.is_generalised(name) for table in tables)]
         if coarse:
-            return (
-                f"{self.name} must be given exact classes, got: ranges or sets of values in {quoted(coarse)}"
-            )
+            return f"{self.name} needs exact classes, and {quoted(coarse)} has ranges or sets of values"
         return None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — it takes no chance

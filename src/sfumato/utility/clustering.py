@@ -29,10 +29,10 @@ class ClusterMeasure(ModelMeasure):
     cost = "n"
 
     records: int = param(
-        10_000, "Largest number of records clustered; of larger tables samples are.", ge=20, unit="records"
+        10_000, "Largest number of records clustered; larger tables are sampled.", ge=20, unit="records"
     )
     clusters: int = param(5, "Number of clusters.", ge=2, le=100, symbol="k")
-    starts: int = param(5, "Number of times k-means begins anew; the best end counts.", ge=1, le=100)
+    starts: int = param(5, "Number of starts of k-means; the best result counts.", ge=1, le=100)
 
     def cluster_both(self, evidence: Evidence, run: Run) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:
         """The points of both tables with the cluster of each."""
@@ -105,11 +105,9 @@ class ClusterAgreement(ClusterMeasure):
         (_, original_clusters), (_, released_clusters) = self.cluster_both(evidence, run)
         known = evidence.source_rows >= 0
         if known.sum() < 2:  # noqa: PLR2004
-            return Score.not_estimable(
-                "fewer than two released records have an original, so there is no pair"
-            )
+            return Score.not_estimable("fewer than two released records have an original")
         if not original_clusters.any():
-            return Score.not_estimable("all original records are alike, so there are no clusters")
+            return Score.not_estimable("all original records are equal, so there are no clusters")
         found = agreement(original_clusters[evidence.source_rows[known]], released_clusters[known])
         value, baseline = found[self.index]
         return Score(
@@ -176,7 +174,7 @@ class ClusterStructure(ClusterMeasure):
 
     index: Literal["silhouette", "davies-bouldin"] = param(
         "silhouette",
-        "How clear clusters are.",
+        "How the separation of clusters is measured.",
         choices={
             "silhouette": "How much nearer records are to their own cluster than to the next, on average.",
             "davies-bouldin": "How wide clusters are against the distance to the next; mean over clusters.",
@@ -195,7 +193,7 @@ class ClusterStructure(ClusterMeasure):
         """Cluster both tables and compare how clear the clusters are."""
         (first, original_clusters), (second, released_clusters) = self.cluster_both(evidence, run)
         if not original_clusters.any() or not released_clusters.any():
-            return Score.not_estimable("all records of one table are alike, so there are no clusters")
+            return Score.not_estimable("all records of one table are equal, so there are no clusters")
         if self.index == "davies-bouldin":
             indices = davies_bouldin(first, original_clusters), davies_bouldin(second, released_clusters)
             return Score(value=abs(indices[0] - indices[1]), details=_score_details(*indices))

@@ -16,7 +16,7 @@ from sfumato.kernels.arrays import Floats, Ints
 
 
 class GeneralisationLoss(Measure):
-    r"""Mean distance from each record to the farthest values that its release may stand for.
+    r"""Mean distance from each record to the farthest values that its released cells may stand for.
 
     .. math::
 
@@ -62,7 +62,7 @@ class GeneralisationLoss(Measure):
     cost = "n"
     needs = Needs(mapping=True, exact_original=True)
 
-    about: Columns = param(("@key",), "Columns whose loss counts; where there are none, all.")
+    about: Columns = param(("@key",), "Columns whose loss counts; if the table has none of them, all.")
 
     def columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns asked for, as far as both tables have them."""

@@ -16,7 +16,10 @@ from sfumato.kernels.arrays import Floats
 from sfumato.utility._binnings import binning_of, reading_of
 from sfumato.utility._marginals import ColumnDistribution, DistributionMeasure, Generalised, read_both
 
-GENERALISED = {"midpoint": "In its middle.", "expected": "Spread evenly over what it stands for."}
+#: How numbers become categories.
+BINS_HELP = "Number of bins for a column of numbers, cut at the original's quantiles."
+
+GENERALISED = {"midpoint": "Its middle.", "expected": "All values it may stand for, in equal shares."}
 
 
 class ColumnDistance(DistributionMeasure):
@@ -27,20 +30,16 @@ class ColumnDistance(DistributionMeasure):
 
     over: Literal["mean", "worst"] = param(
         "mean",
-        "How columns are put together.",
-        choices={
-            "mean": "Their mean.",
-            "worst": "The worst column counts.",
-        },
+        "How the columns' distances are combined.",
+        choices={"mean": "Their mean.", "worst": "The worst column counts."},
     )
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Compare the columns one by one."""
         assert evidence.protected is not None  # `refuses` saw to it
         names = self.columns(evidence)
-        by_column = {
-            name: self.distance(evidence, name) for name in run.track(self.title, names, total=len(names))
-        }
+        tracked = run.track(self.title, names, total=len(names))
+        by_column = {name: self.distance(evidence, name) for name in tracked}
         together = np.mean if self.over == "mean" else np.max
         return Score(
             value=float(together(list(by_column.values()))),
@@ -112,7 +111,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
     bounds = (0.0, np.inf)
     references = ("rubner2000", "vallender1974")
 
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def distance(self, evidence: Evidence, name: str) -> float:
         """The work in one column."""
@@ -164,8 +163,8 @@ class KolmogorovSmirnov(ColumnDistance):
 
     generalised: Literal["midpoint", "expected", "worst"] = param(
         "expected",
-        "Where a generalised value lies.",
-        choices={**GENERALISED, "worst": "Wherever the distance is largest."},
+        "What a generalised cell counts as.",
+        choices={**GENERALISED, "worst": "The one that makes the distance largest."},
     )
 
     def distance(self, evidence: Evidence, name: str) -> float:
@@ -221,16 +220,13 @@ def _largest(found: Any, surplus: float) -> float:
 class BinnedDistance(ColumnDistance):
     """A distance between the masses of two distributions: what its kind have in common."""
 
-    bins: int = param(
-        20, "Number of bins for a column of numbers, by the original's quantiles.", ge=2, le=10_000
-    )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    bins: int = param(20, BINS_HELP, ge=2, le=10_000)
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     def distance(self, evidence: Evidence, name: str) -> float:
         """The distance of one column's masses."""
-        return self.distance_between(
-            *both_masses(evidence, name, bins=self.bins, generalised=self.generalised)
-        )
+        masses = both_masses(evidence, name, bins=self.bins, generalised=self.generalised)
+        return self.distance_between(*masses)
 
     def distance_between(self, first: Floats, second: Floats) -> float:
         """The distance of two distributions over the same bins."""
@@ -279,7 +275,7 @@ class TotalVariation(BinnedDistance):
 
 
 class Hellinger(BinnedDistance):
-    r"""Distance between the roots of shares, mean over columns.
+    r"""Distance between the square roots of the categories' shares, mean over columns.
 
     .. math::
 
@@ -320,7 +316,7 @@ class Hellinger(BinnedDistance):
 
 
 class JensenShannon(BinnedDistance):
-    r"""How well one value tells whether it is from the original or the release, mean over columns.
+    r"""How well one value reveals whether it is from the original or the release, mean over columns.
 
     .. math::
 

@@ -21,7 +21,7 @@ _MAX_CATEGORIES = 100
 
 
 class KullbackLeiblerDivergence(BinnedDistance):
-    r"""Bits per record that it costs to take the release's table of counts for the original's.
+    r"""Extra bits per record to encode the original by the release's table of counts.
 
     .. math::
 
@@ -88,17 +88,14 @@ class KullbackLeiblerDivergence(BinnedDistance):
     dimension: Literal["one", "two"] = param(
         "one",
         "Which tables of counts are compared.",
-        choices={
-            "one": "Those of each column.",
-            "two": "Those of each pair of columns.",
-        },
+        choices={"one": "Those of each column.", "two": "Those of each pair of columns."},
     )
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse one column alone where tables of two are asked for."""
         reason = super().refuses(evidence)
         if reason is None and self.dimension == "two" and len(self.columns(evidence)) < 2:  # noqa: PLR2004
-            reason = f"{self.name} of tables of two columns must find two, got: one"
+            reason = f"{self.name} with dimension=two needs two columns, and there is one"
         return reason
 
     def distance(self, evidence: Evidence, name: str) -> float:
@@ -123,9 +120,8 @@ class KullbackLeiblerDivergence(BinnedDistance):
         found: dict[str, list[float]] = {name: [] for name in names}
         pairs = list(combinations(names, 2))
         for one, other in run.track(self.title, pairs, len(pairs)):
-            masses = [
-                joint_masses(sides[one][side], sides[other][side], weights[side]).ravel() for side in (0, 1)
-            ]
+            cells = ((sides[one][side], sides[other][side], weights[side]) for side in (0, 1))
+            masses = [joint_masses(*each).ravel() for each in cells]
             value = self._divergence(masses[0], masses[1], evidence)
             found[one].append(value)
             found[other].append(value)
@@ -149,9 +145,8 @@ class KullbackLeiblerDivergence(BinnedDistance):
         kind = evidence.original.schema[name].kind
         how = reading_of(kind, self.generalised)
         one, other = read_both(evidence.original, evidence.protected, name)
-        binning = binning_of(
-            one.distribution(how), other.distribution(how), kind, bins=self.bins, most=_MAX_CATEGORIES
-        )
+        both = one.distribution(how), other.distribution(how)
+        binning = binning_of(*both, kind, bins=self.bins, most=_MAX_CATEGORIES)
         return bin_column(one, binning, how), bin_column(other, binning, how)
 
 

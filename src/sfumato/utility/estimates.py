@@ -66,10 +66,8 @@ class EstimateMeasure(Measure):
             "correlations": "correlation",
         },
     )
-    order: float = param(
-        0.5, "Which quantile is estimated: 0.5 is the median.", gt=0, lt=1, when="of=quantile"
-    )
-    generalised: Generalised = param("expected", "Where a generalised value lies.", choices=GENERALISED)
+    order: float = param(0.5, "The quantile: 0.5 is the median.", gt=0, lt=1, when="of=quantile")
+    generalised: Generalised = param("expected", "What a generalised cell counts as.", choices=GENERALISED)
 
     @property
     def level(self) -> float:
@@ -84,7 +82,7 @@ class EstimateMeasure(Measure):
         """Refuse a correlation of one column."""
         reason = super().refuses(evidence)
         if reason is None and self.of == "correlation" and len(self.columns(evidence)) < 2:  # noqa: PLR2004
-            return f"{self.name} must find at least two columns to correlate in both tables, got: one"
+            return f"{self.name} needs at least two columns to correlate in both tables, and there is one"
         return reason
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -98,7 +96,7 @@ class EstimateMeasure(Measure):
                 n_lost += not second.is_estimable
                 found.setdefault(whose, []).append(self.compare(first, second))
         if not found:
-            return Score.not_estimable("the original has too few values to estimate any of it")
+            return Score.not_estimable("the original has too few values for any estimate")
         means = {whose: float(np.mean(values)) for whose, values in found.items()}
         by_column = {
             name: float(np.mean(own))
@@ -138,11 +136,8 @@ class EstimateMeasure(Measure):
                 shares = [_shares_of_present(binning.masses(side), side) for side in sides]
                 for first, second in zip(*shares, strict=True):
                     if first or second:
-                        yield (
-                            (name,),
-                            self._share(first, sides[0].effective),
-                            self._share(second, sides[1].effective),
-                        )
+                        before = self._share(first, sides[0].effective)
+                        yield (name,), before, self._share(second, sides[1].effective)
             else:
                 both = _in_deviations(
                     one.distribution(self.generalised).in_order(),

@@ -157,7 +157,7 @@ class GeneralisedInformationLoss(CoarseCells):
 
 
 class PrecisionLoss(CoarseCells):
-    r"""Mean share of the way to the root of its hierarchy that a value was taken (1 − Prec).
+    r"""Mean level of the released values in their hierarchies, as a share of the height (1 − Prec).
 
     .. math::
 

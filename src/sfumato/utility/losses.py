@@ -29,11 +29,11 @@ class MappedLoss(Measure):
 
     generalised: GeneralisedReading = param(
         "midpoint",
-        "How a range or set is read.",
+        "Which value a range or set counts as.",
         choices={
-            "midpoint": "In its middle.",
-            "worst": "At its member farthest from the truth.",
-            "expected": "As any of its members, each as likely.",
+            "midpoint": "Its middle.",
+            "worst": "Its member farthest from the original value.",
+            "expected": "Any of its members, each equally likely.",
         },
     )
 
@@ -309,11 +309,8 @@ def changes_of(
     if not present.any():
         return None
     spans = spans.take(released)
-    weights = (
-        np.ones(int(present.sum()))
-        if evidence.original.weights is None
-        else evidence.original.weights[present]
-    )
+    own_weights = evidence.original.weights
+    weights = np.ones(int(present.sum())) if own_weights is None else own_weights[present]
     weights = weights / weights.sum()
     if evidence.original.schema[name].kind is Kind.NOMINAL:
         distances, squares, variance = _of_codes(numbers, sources, spans, weights, reading)
@@ -399,9 +396,8 @@ def _of_numbers(
         distances = np.abs(own - spans.middles)
         squares = distances**2
     else:
-        distances, squares = (
-            _expected_distances(own, spans) if spans.sets is None else _expected_of_sets(own, spans)
-        )
+        expected = _expected_distances if spans.sets is None else _expected_of_sets
+        distances, squares = expected(own, spans)
     said_nothing = spans.uninformative & ~np.isnan(own)
     if said_nothing.any():
         distances[said_nothing], squares[said_nothing] = whole.distances(own[said_nothing], reading)

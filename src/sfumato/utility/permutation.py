@@ -81,11 +81,11 @@ class RankUtility(Measure):
 
     of: Literal["ranks", "values", "standardised"] = param(
         "ranks",
-        "Of what covariances are taken.",
+        "What the covariances are of.",
         choices={
             "ranks": "Ranks.",
-            "values": "Values, so that columns count most that vary most in their unit.",
-            "standardised": "Values in standard deviations of the original, so that all columns count alike.",
+            "values": "Values: columns that vary more in their unit count more.",
+            "standardised": "Values in standard deviations of the original: all columns count equally.",
         },
     )
 
@@ -117,9 +117,8 @@ def _ranks(evidence: Evidence, names: tuple[str, ...]) -> tuple[Floats, Floats]:
     first = np.empty((len(evidence.original), len(names)), order="F")
     second = np.empty((len(evidence.protected), len(names)), order="F")
     for i, name in enumerate(names):
-        for side, values in zip(
-            (first, second), middles_of(evidence.original, evidence.protected, name), strict=True
-        ):
+        middles = middles_of(evidence.original, evidence.protected, name)
+        for side, values in zip((first, second), middles, strict=True):
             n_present = max(int((~np.isnan(values)).sum()), 1)
             side[:, i] = (kernels.ranks.midranks(values) - (n_present + 1) / 2) / n_present
     return first, second

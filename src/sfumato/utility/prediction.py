@@ -17,6 +17,7 @@ from sfumato.data.schema import ORDERED, Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.utility._features import (
     MAX_CATEGORIES,
+    RECORDS_HELP,
     TargetMeasure,
     features_of,
     shares_of,
@@ -45,20 +46,18 @@ class PredictionMeasure(TargetMeasure):
     cost = "n"
     classes: ClassVar[bool]
 
-    records: int = param(
-        1_500, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
-    )
-    draws: int = param(3, "Number of samples of tables that are larger.", ge=2, le=100)
+    records: int = param(1_500, RECORDS_HELP, ge=20, unit="records")
+    draws: int = param(3, "Number of samples of larger tables.", ge=2, le=100)
     model: Literal["linear", "forest"] = param(
         "linear",
-        "What is trained.",
+        "Which model is trained.",
         choices={
             "linear": "A logistic or linear regression with a ridge.",
             "forest": "A random forest of scikit-learn.",
         },
     )
-    folds: int = param(5, "Number of parts of the original that are predicted in turn.", ge=2, le=20)
-    repeats: int = param(2, "Number of times the original is cut into parts anew.", ge=1, le=100)
+    folds: int = param(5, "Number of parts of the original, each predicted in turn (folds).", ge=2, le=20)
+    repeats: int = param(2, "Number of times the original is split again.", ge=1, le=100)
     trees: int = param(100, "Number of trees of a forest.", ge=1, le=2000, when="model=forest")
 
     def verdict(self, task: Task, guesses: Floats) -> float:
@@ -74,7 +73,7 @@ class PredictionMeasure(TargetMeasure):
             if task is not None:
                 found[target] = self._scores_by_repeat(task, run.at("target", target))
         if not found:
-            return Score.not_estimable("no target varies in the original and is there in the release")
+            return Score.not_estimable("no target varies in the original and has values in the release")
         means = np.mean(list(found.values()), axis=0)  # [repeats, (release, original, guess)]
         value, baseline, guess = (float(mean) for mean in means.mean(axis=0))
         return Score(
@@ -163,11 +162,11 @@ class Prediction(PredictionMeasure):
         "How predictions are scored.",
         choices={
             "accuracy": "The share of records whose class is right.",
-            "precision": "Of the records given a class, the share that is of it; mean over the classes.",
-            "recall": "Of the records of a class, the share that is given it; mean over the classes.",
+            "precision": "Of the records predicted to be in a class, the share that is; mean over classes.",
+            "recall": "Of the records of a class, the share predicted to be in it; mean over the classes.",
             "f": "The harmonic mean of precision and recall of a class; mean over the classes.",
             "geometric-mean": "The geometric mean of the recalls.",
-            "auc": "The chance that a record of a class is ranked above another; mean over the classes.",
+            "auc": "The probability that a record of a class is ranked above another; mean over the classes.",
         },
         synonyms={
             "F-score": "f",
@@ -184,7 +183,7 @@ class Prediction(PredictionMeasure):
 
 
 class PredictionError(PredictionMeasure):
-    r"""How far a model trained on the release is off when it predicts the numbers of original records.
+    r"""Error of a model trained on the release when it predicts the numbers of original records.
 
     The original is cut into ``folds`` parts. Each part is predicted by a model that was trained on the
     release without the records that come from it (on all of a release whose records do not map). With

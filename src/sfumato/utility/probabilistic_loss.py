@@ -112,9 +112,8 @@ class ProbabilisticInformationLoss(Measure):
         for i in run.track(self.title, range(len(names)), len(names)):
             found.add("quantiles", i, i, _quantiles(first[:, i], second[:, i]))
         means = {statistic: float(np.mean(values)) for statistic, values in found.values.items()}
-        by_column = {
-            name: float(np.mean(values)) for name, values in zip(names, found.of_column, strict=True)
-        }
+        of_columns = (float(np.mean(values)) for values in found.of_column)
+        by_column = dict(zip(names, of_columns, strict=True))
         return Score(
             value=float(np.mean(list(means.values()))),
             by_column=by_column,
@@ -173,9 +172,8 @@ def _moments(first: Floats, second: Floats, found: _StatisticLosses) -> None:
                 continue
             before = original_values[i, j] / deviations[0]
             moved = np.inf if deviations[1] == 0 else before - released_values[i, j] / deviations[1]
-            found.add(
-                "correlation", i, j, _loss(moved, _of_correlation(original_values, squares, cubes, i, j), n)
-            )
+            spread = _of_correlation(original_values, squares, cubes, i, j)
+            found.add("correlation", i, j, _loss(moved, spread, n))
 
 
 def _of_correlation(original_values: Floats, squares: Floats, cubes: Floats, i: int, j: int) -> float:
@@ -244,7 +242,6 @@ def _quantiles(original: Floats, released: Floats) -> float:
     )
     apart = np.maximum(np.maximum(below - shares, shares - up_to), 0.0)
     variances = shares * (1 - shares)
-    losses = [
-        _loss(move, spread, len(released_values)) for move, spread in zip(apart, variances, strict=True)
-    ]
+    pairs, n = zip(apart, variances, strict=True), len(released_values)
+    losses = [_loss(move, spread, n) for move, spread in pairs]
     return float(np.mean(losses))

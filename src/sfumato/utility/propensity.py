@@ -13,7 +13,7 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.regression import fit_logistic, weighted_gram, whitening, with_constant
-from sfumato.utility._features import FeaturePair, ModelMeasure, features_of, weights_of_both
+from sfumato.utility._features import RECORDS_HELP, FeaturePair, ModelMeasure, features_of, weights_of_both
 
 #: Records of the smaller table that there must be for each term of the model.
 _RECORDS_PER_TERM = 10
@@ -38,15 +38,13 @@ class PropensityMeasure(ModelMeasure):
     better = "low"
     cost = "n"
 
-    records: int = param(
-        20_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
-    )
+    records: int = param(20_000, RECORDS_HELP, ge=20, unit="records")
     effects: Literal["main", "pairs"] = param(
         "pairs",
         "Which terms the model has.",
         choices={
-            "main": "Columns alone.",
-            "pairs": "Squares of numbers and products of columns, too.",
+            "main": "Main effects: the columns alone.",
+            "pairs": "In addition, squares of numbers and products of columns.",
         },
     )
     terms: int = param(100, "Largest number of terms of the model.", ge=1, le=2000)
@@ -69,7 +67,7 @@ class PropensityMeasure(ModelMeasure):
 
 
 class PropensityMeanSquare(PropensityMeasure):
-    r"""Mean squared distance of the propensity score from chance.
+    r"""Mean squared difference between the propensity score and the share of released records.
 
     Both tables are put together and a logistic regression estimates, for each record, the chance
     :math:`\hat p_i` that it is a released one:
@@ -122,7 +120,7 @@ class PropensityMeanSquare(PropensityMeasure):
 
 
 class PropensityRatio(PropensityMeasure):
-    r"""Propensity score mean square as a multiple of what is expected of a fresh sample.
+    r"""Propensity score mean square as a multiple of its expectation for a fresh sample.
 
     .. math::
 
@@ -174,11 +172,8 @@ class PropensityRatio(PropensityMeasure):
 
 
 def _propensity_details(found: Propensity) -> dict[str, float | int | str]:
-    details: dict[str, float | int | str] = {
-        "terms": found.terms,
-        "terms_left_out": found.left_out,
-        "expected": found.expected,
-    }
+    details: dict[str, float | int | str] = {"terms": found.terms, "terms_left_out": found.left_out}
+    details |= {"expected": found.expected}
     if found.deviation > 0:
         details["standardised"] = (found.mean_square - found.expected) / found.deviation
     return details
@@ -222,9 +217,8 @@ def _variances(values: Floats, first: Ints, second: Ints) -> Floats:
 def _products(values: Floats, chosen: list[tuple[int, int]]) -> Floats:
     if not chosen:
         return np.empty((len(values), 0))
-    return np.column_stack(
-        [values[:, one] * (values[:, other] if other >= 0 else 1.0) for one, other in chosen]
-    )
+    factors = ((values[:, one], values[:, other] if other >= 0 else 1.0) for one, other in chosen)
+    return np.column_stack([one * other for one, other in factors])
 
 
 def _independent(terms: Floats, weights: Floats) -> Floats:

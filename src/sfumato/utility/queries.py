@@ -28,7 +28,7 @@ _AT_ONCE = 2_000_000
 
 
 class QueryError(ModelMeasure):
-    r"""Mean relative error of random counts, answered from the release instead of the original.
+    r"""Mean relative error of random counting queries answered from the release instead of the original.
 
     A query counts the records that meet a condition in each of ``dimensions`` columns drawn by chance: a
     range of a number, date or ordinal column, a set of categories of a nominal one. Conditions are drawn so
@@ -77,18 +77,18 @@ class QueryError(ModelMeasure):
     cost = "n"
 
     queries: int = param(500, "Number of queries drawn.", ge=2, le=100_000, symbol="Q")
-    dimensions: int = param(2, "Number of columns a query asks for, as far as there are.", ge=1, le=20)
+    dimensions: int = param(2, "Number of columns in a query, if there are as many.", ge=1, le=20)
     selectivity: float = param(
-        10.0, "Records that a query of independent columns would count.", gt=0, le=100, unit="%"
+        10.0, "Share of records that a query would count if columns were independent.", gt=0, le=100, unit="%"
     )
-    floor: float = param(1.0, "Least count that an error is relative to.", gt=0, le=100, unit="%", symbol="δ")
+    floor: float = param(1.0, "Smallest count that divides an error.", gt=0, le=100, unit="%", symbol="δ")
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Draw the queries and answer each from both tables."""
         names = self.columns(evidence)
         asked = [column for name in names if (column := _queried_column(evidence, name)) is not None]
         if not asked:
-            return Score.not_estimable("no column of the original holds a value to ask for")
+            return Score.not_estimable("no column of the original has a value to ask for")
         dimensions = min(self.dimensions, len(asked))
         order = run.rng("columns").random((self.queries, len(asked))).argsort(axis=1)
         chosen = np.zeros((self.queries, len(asked)), dtype=np.bool_)

@@ -14,14 +14,9 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.kernels.regression import (
-    fit_linear,
-    fit_logistic,
-    weighted_gram,
-    whitening,
-    with_constant,
-)
+from sfumato.kernels.regression import fit_linear, fit_logistic, weighted_gram, whitening, with_constant
 from sfumato.utility._features import (
+    RECORDS_HELP,
     FeaturePair,
     TargetMeasure,
     features_of,
@@ -90,9 +85,7 @@ class CoefficientOverlap(TargetMeasure):
     references = ("karr2006", "snoke2018")
     cost = "n"
 
-    records: int = param(
-        10_000, "Largest number of records fitted; of larger tables samples are.", ge=20, unit="records"
-    )
+    records: int = param(10_000, RECORDS_HELP, ge=20, unit="records")
     confidence: float = param(95.0, "Confidence of the intervals.", gt=0, lt=100, unit="%")
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
@@ -102,14 +95,13 @@ class CoefficientOverlap(TargetMeasure):
         targets = self.targets(evidence)
         for target in run.track(self.title, targets, total=len(targets)):
             pairs = [self._intervals(*fits) for fits in self._fits(evidence, target)]
-            first, second = (
-                np.vstack([pair[side] for pair in pairs] or [np.empty((0, 2))]) for side in (0, 1)
-            )
+            nothing = np.empty((0, 2))
+            first, second = (np.vstack([pair[side] for pair in pairs] or [nothing]) for side in (0, 1))
             if len(first):
                 by_column[target] = float(overlap(first, second).mean())
                 outside += _outside(first, second).tolist()
         if not by_column:
-            return Score.not_estimable("no target has a regression that the original can tell of")
+            return Score.not_estimable("the original identifies no regression of a target")
         return Score(
             value=float(np.mean(list(by_column.values()))),
             by_column=by_column,
@@ -118,9 +110,8 @@ class CoefficientOverlap(TargetMeasure):
 
     def _intervals(self, original_fit: RegressionFit, released_fit: RegressionFit) -> tuple[Floats, Floats]:
         """The intervals of the coefficients that the original tells of."""
-        first, second = (
-            fit.intervals(self.confidence / 100)[original_fit.known] for fit in (original_fit, released_fit)
-        )
+        fits = (fit.intervals(self.confidence / 100) for fit in (original_fit, released_fit))
+        first, second = (each[original_fit.known] for each in fits)
         return first, second
 
     def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[RegressionFit, RegressionFit]]:
@@ -137,9 +128,8 @@ class CoefficientOverlap(TargetMeasure):
         for place in range(responses[0].shape[1]):
             asked = [response[there, place] for response, there in zip(responses, present, strict=True)]
             if len(asked[0]) and np.ptp(asked[0]) > 0:
-                original_fit, released_fit = (
-                    fit(designs[side], asked[side], weights[side]) for side in (0, 1)
-                )
+                pairs = zip(designs, asked, weights, strict=True)
+                original_fit, released_fit = (fit(*each) for each in pairs)
                 yield original_fit, released_fit
 
 
@@ -214,9 +204,8 @@ class RegressionFit:
 
         tail = (1 + confidence) / 2
         quantile = ndtri(tail) if np.isinf(self.freedom) else stdtrit(self.freedom, tail)
-        ends = np.stack(
-            [self.coefficients - quantile * self.errors, self.coefficients + quantile * self.errors]
-        )
+        far = quantile * self.errors
+        ends = np.stack([self.coefficients - far, self.coefficients + far])
         return np.where(self.known, ends, np.nan).T
 
 

@@ -16,7 +16,7 @@ from sfumato.utility._readings import weights_of
 
 
 class EigenvalueDifference(Measure):
-    r"""Difference of the eigenvalues of the two tables, as a share of all variance.
+    r"""Difference of the eigenvalues of the two covariance matrices, as a share of all variance.
 
     .. math::
 
@@ -73,10 +73,10 @@ class EigenvalueDifference(Measure):
 
     matrix: Literal["covariance", "correlation"] = param(
         "covariance",
-        "Which matrix has the eigenvalues.",
+        "Of which matrix the eigenvalues are compared.",
         choices={
-            "covariance": "That of covariances, in deviations of the original: variances count, too.",
-            "correlation": "That of correlations: only how columns go together counts.",
+            "covariance": "Covariances, in standard deviations of the original: variances count, too.",
+            "correlation": "Correlations: only associations of columns count.",
         },
     )
 

@@ -69,14 +69,12 @@ class EarthMoversDistance(DistributionMeasure):
     references = ("rubner2000", "domingoferrer2018")
     cost = "n³"
 
-    records: int = param(
-        5000, "Largest number of distinct records solved exactly.", ge=2, le=20_000, unit="records"
-    )
+    records: int = param(5000, "Most distinct records solved exactly.", ge=2, le=20_000, unit="records")
     matched: int = param(
         20_000, "Largest number of records matched one to one, if both tables have as many.", ge=2,
         le=1_000_000, unit="records",
     )  # fmt: skip
-    draws: int = param(5, "Number of samples taken when there are more records than that.", ge=2, le=1000)
+    draws: int = param(5, "Number of samples of larger tables.", ge=2, le=1000)
 
     def quick(self) -> EarthMoversDistance:
         """The same on small samples: hundreds of times as fast, and methods stand in the same order."""
@@ -97,9 +95,8 @@ class EarthMoversDistance(DistributionMeasure):
             original_points = _distinct_records(space.first, space.first_weights)
             released_points = _distinct_records(space.second, space.second_weights)
             if max(len(original_points[0]), len(released_points[0])) <= self.records:
-                value = transport_cost(
-                    space, *original_points, *released_points, of=n if one_to_one else None
-                )
+                of = n if one_to_one else None
+                value = transport_cost(space, *original_points, *released_points, of=of)
                 return Score(value=value, details=details)
         if one_to_one and n <= self.matched and space.complete:
             score = self._work_of_assignment(space, run)
@@ -110,9 +107,8 @@ class EarthMoversDistance(DistributionMeasure):
     def _are_too_many(self, evidence: Evidence, names: tuple[str, ...]) -> bool:
         """Whether a few times as many of the records as are solved exactly tell that all are too many."""
         assert evidence.protected is not None  # `refuses` saw to it
-        first, second = (
-            np.arange(min(len(table), 4 * self.records)) for table in (evidence.original, evidence.protected)
-        )
+        tables = evidence.original, evidence.protected
+        first, second = (np.arange(min(len(table), 4 * self.records)) for table in tables)
         some = coordinates_of(evidence, names, (first, second))
         return any(len(_distinct_records(side, None)[0]) > self.records for side in (some.first, some.second))
 
@@ -137,11 +133,8 @@ class EarthMoversDistance(DistributionMeasure):
         n_numbers = int((~nominal).sum())
         squares = (gaps[:, :n_numbers] ** 2).sum(axis=1)
         squares += (gaps[:, n_numbers:] != 0) @ worth[nominal] ** 2
-        details = {
-            "columns": original_points.shape[1],
-            "records": len(original_points),
-            "matched": "one to one",
-        }
+        n, width = original_points.shape
+        details = {"columns": width, "records": n, "matched": "one to one"}
         return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
     def _score_samples(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
@@ -154,9 +147,8 @@ class EarthMoversDistance(DistributionMeasure):
             rows = rng.choice(n, size, replace=False) if source_rows is None else source_rows[released]
             drawn.append((rows, released))
         firsts, seconds = (np.concatenate(side) for side in zip(*drawn, strict=True))
-        space = coordinates_of(
-            evidence, names, (firsts, seconds)
-        )  # of those alone: of all it takes much room
+        # Of those alone: of all it takes much room.
+        space = coordinates_of(evidence, names, (firsts, seconds))
         costs, of = [], size if space.first_weights is None and space.second_weights is None else None
         for draw in run.track(self.title, range(self.draws), total=self.draws):
             part = slice(draw * size, (draw + 1) * size)

@@ -195,7 +195,7 @@ def test_without_a_control_it_says_so_and_with_one_there_are_rates():
     twin = told("rehearsed").to_dict(public=False)
     assert twin["tests"]["linkability"] == "tested by Linkability"
     assert "Membership inference" in twin["tests"]["inference"]
-    assert "It cannot see" in told("rehearsed").page(public=False)
+    assert "It does not test" in told("rehearsed").page(public=False)
     attack = next(each for each in twin["attacks"]["inference"] if each["measure"] == "inference")
     assert attack["control"] is not None
     assert attack["baseline"] is not None

@@ -240,13 +240,13 @@ def test_points_in_boxes(n):
 
 def test_a_population_must_be_there_and_have_the_keys():
     drawn = table_of(PEOPLE)
-    assert "must be given a population" in score(KMap(), drawn).reason
-    assert "must be given a population" in score(KMap(population="nobody"), drawn).reason
+    assert "needs a table of the population" in score(KMap(), drawn).reason
+    assert "needs a table of the population" in score(KMap(population="nobody"), drawn).reason
     ages = {"p": table_of({"age": [1]})}
     assert "`sex`" in score(KMap(population="p"), drawn, resources=ages).reason
     other = score(KMap(population="p"), drawn, resources={"p": "not a table"})
     assert other.status is Status.REFUSED
-    assert "population or weights" in score(JournalistRisk(), drawn).reason
+    assert "needs the population" in score(JournalistRisk(), drawn).reason
 
 
 # ----------------------------------------------------------------------------------------- chances to be found

@@ -158,12 +158,12 @@ def test_hierarchical_distance_is_the_cheapest_transport():
 
 def test_what_has_no_order_or_hierarchy_is_refused():
     table = table_of([1], ["a"])
-    assert "an order of `s`, got: a nominal column" in score(TCloseness(distance="ordered"), table).reason
+    assert "an order of `s`, which is a nominal column" in score(TCloseness(distance="ordered"), table).reason
     boxes = table_of([1, 2], intervals([1, 2], [3, 4]), Kind.CONTINUOUS)
-    assert "got: intervals" in score(TCloseness(distance="ordered"), boxes).reason
+    assert "which has ranges" in score(TCloseness(distance="ordered"), boxes).reason
     assert score(TCloseness(), boxes).value == 0.5
     hierarchical = TCloseness(distance="hierarchy")
-    assert "a hierarchy of `s`, got: none declared" in score(hierarchical, table).reason
+    assert "a hierarchy of `s`, and none is declared" in score(hierarchical, table).reason
     other = {"h": Hierarchy("h", pl.DataFrame({"0": ["b"], "1": ["*"]}))}
     unknown = score(hierarchical, table_of([1], ["a"], hierarchy="h"), resources=other)
     assert unknown.status is Status.REFUSED

@@ -164,12 +164,12 @@ def test_a_sensitive_column_is_no_key():
     assert score(LDiversity(), table, scenario=Scenario(columns=("group", "s"))).value == 2
     only = score(LDiversity(), table, scenario=Scenario(columns=("s",)))
     assert only.status is Status.REFUSED
-    assert "key beside" in only.reason
+    assert "beside the sensitive columns" in only.reason
 
 
 def test_refusals():
     table = table_of([1, 1], ["a", "b"]).select(["group"])
-    assert "sensitive column in the table" in score(LDiversity(), table).reason
+    assert "needs a sensitive column" in score(LDiversity(), table).reason
     sets = Table(
         pl.DataFrame({"group": [1], "s": [["a"]]}),
         Schema((Column("group", NAME, Role.KEY), Column("s", Kind.SET, Role.SENSITIVE))),

@@ -228,7 +228,7 @@ def test_other_pairs_are_refused():
     evidence, _ = random_evidence(3, 10, 10, misses=False)
     found = score(evidence, pairs="delta")
     assert found.status is Status.REFUSED
-    assert "pairs=all" in found.reason
+    assert "must be all" in found.reason
 
 
 def test_sets_that_would_make_too_many_boxes_are_linked_too():

@@ -195,7 +195,7 @@ def test_a_tolerated_rate_gives_the_threshold():
 def test_who_tells_nothing_of_the_population_is_refused():
     score = score_of(IndividualRisk(), table_of(a=["x"]))
     assert score.status is Status.REFUSED
-    assert "`fraction`, `population_size` or a column of weights" in score.reason
+    assert "`fraction`, `population_size` or weights" in score.reason
     assert (
         score_of(IndividualRisk(fraction=0.1, population_size=10), table_of(a=["x"])).status is Status.REFUSED
     )
@@ -204,7 +204,7 @@ def test_who_tells_nothing_of_the_population_is_refused():
 def test_a_population_smaller_than_the_sample():
     score = score_of(IndividualRisk(population_size=2), table_of(a=["x", "y", "z"]))
     assert score.status is Status.NOT_ESTIMABLE
-    assert "must hold its sample of 3" in score.reason
+    assert "smaller than its sample of 3" in score.reason
 
 
 @pytest.mark.parametrize("measure", [IndividualRisk(), HouseholdRisk()])
@@ -214,7 +214,7 @@ def test_weights_that_are_not_released_still_tell(measure):
     shown = table.select(["a"]).take(rows)
     score = measure.score(Evidence(table, Release.of(shown, source_rows=rows)), Run(seed=1))
     np.testing.assert_allclose(score.by_record, score_of(measure, table).by_record)
-    assert "weights, got: none" in measure.score(Evidence(table, Release.of(shown)), Run(seed=1)).reason
+    assert "or weights" in measure.score(Evidence(table, Release.of(shown)), Run(seed=1)).reason
 
 
 @pytest.mark.parametrize("weight", [0.001, 0.5, 1.0])
@@ -376,7 +376,7 @@ def test_a_sample_of_people_who_are_all_alone_passes_nothing():
     score = score_of(IndividualRisk(fraction=0.001), table_of(key=[f"v{i}" for i in range(200)]))
     assert score.value == pytest.approx(-math.log(0.001) * 0.001 / 0.999)
     assert score.interval[1] == 1.0
-    assert "fewer than it expects" in score.reason
+    assert "fewer large classes than it expects" in score.reason
     assert not Requirement.parse("individual-risk(fraction=0.001) <= 0.05 at 95%").met_by(score)
 
 

@@ -150,7 +150,7 @@ def test_no_number_without_a_reason(measure):
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(2, 3, 2))
     few = score(measure, numeric(x), numeric(y))
-    assert (few.status, "3 records" in few.reason) == (Status.NOT_ESTIMABLE, True)
+    assert (few.status, "3 complete records" in few.reason) == (Status.NOT_ESTIMABLE, True)
     gone = score(measure, numeric(x * np.nan), numeric(y))
     assert (gone.status, bool(gone.reason)) == (Status.NOT_ESTIMABLE, True)
     constant = score(measure, numeric(np.ones((20, 2))), numeric(rng.normal(size=(20, 2))))

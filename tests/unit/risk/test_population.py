@@ -155,7 +155,7 @@ def test_all_alike_but_one():
 def test_too_small_a_fraction_for_no_model():
     score = score_of(MIXED, model="good-toulmin", fraction=0.01)
     assert score.status is Status.NOT_ESTIMABLE
-    assert "tells nothing" in score.reason
+    assert "gives no estimate" in score.reason
 
 
 def test_no_maximum_inside():

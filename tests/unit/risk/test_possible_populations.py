@@ -209,7 +209,7 @@ def test_no_more_records_than_said_are_beyond_the_far_end_of_individual_risk(alo
     score = score_of(IndividualRisk(fraction=fraction), key=keys.tolist())
     ones = np.bincount(keys)[keys] == 1
     assert (1 / people[ones] > score.interval[1]).mean() <= TAIL < (people[ones] == 1).mean()
-    assert "fit the numbers of classes" in score.reason
+    assert "fit the class sizes" in score.reason
     assert not Requirement.parse(f"individual-risk(fraction={fraction}) <= 0.9 at 95%").met_by(score)
     homes = score_of(HouseholdRisk(fraction=fraction), key=keys.tolist(), home=np.arange(len(keys)).tolist())
     assert homes.interval[1] >= score.interval[1]

@@ -75,8 +75,8 @@ def test_who_is_not_in_the_population_was_not_drawn_from_it():
     people = table_of({"age": [30, 30]})
     found = score(DeltaPresence(population="p"), table_of({"age": [30, 31]}), p=people)
     assert found.status is Status.NOT_ESTIMABLE
-    assert "in classes of 1 records" in found.reason
-    assert "must be given a population" in score(DeltaPresence(), people).reason
+    assert "in classes of 1 record" in found.reason
+    assert "needs a table of the population" in score(DeltaPresence(), people).reason
     empty = score(DeltaPresence(population="p"), people.take(np.arange(0)), p=people)
     assert empty.status is Status.NOT_ESTIMABLE
 
@@ -141,12 +141,13 @@ def test_what_is_lacking_is_said():
     whole = table_of({**KEYS, "illness": ["flu"] * 5}, batch=Role.OTHER, illness=Role.SENSITIVE)
     assert "`bucket`" in score(PKAngelisation(), whole).reason
     assert (
-        "got: no `batch`" in score(PKAngelisation(bucket=["batch"]), whole.select(["age", "illness"])).reason
+        "one lacks `batch`"
+        in score(PKAngelisation(bucket=["batch"]), whole.select(["age", "illness"])).reason
     )
     measure = PKAngelisation(bucket=["batch"], values="values")
-    assert "holds a table" in score(measure, whole).reason
+    assert "must name a table" in score(measure, whole).reason
     assert "sensitive column" in score(measure, whole, values=table_of({"batch": ["one"]})).reason
     few = table_of({"batch": ["one"], "illness": ["flu"]}, illness=Role.SENSITIVE)
     lost = score(measure, whole, values=few)
     assert lost.status is Status.NOT_ESTIMABLE
-    assert "none for 3 records" in lost.reason
+    assert "bucket of 3 records" in lost.reason

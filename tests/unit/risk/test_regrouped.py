@@ -119,7 +119,7 @@ def test_where_it_says_nothing():
     bare = table.select(["sex", "weight"])
     refused = [
         (Evidence(table), "must be given a release"),
-        (evidence(bare), r"must find a column in the original that tells which .*role: person, household"),
+        (evidence(bare), r"needs a column that tells which .*role person, household"),
         (Evidence(table, Release.of(bare)), "records that do not map"),
         (Evidence(table, Release({"release": bare}, Origin.synthetic())), "synthetic records"),
     ]
@@ -150,5 +150,5 @@ def test_it_is_shown_unasked_only_where_records_belong_together():
 def test_a_sentence_for_a_record():
     assert (
         RegroupedUnits().sentence(1.0)
-        == "its person, household or group is put together again (1) or not (0): 1"
+        == "an intruder joins the records of its person, household or group (1: yes): 1"
     )

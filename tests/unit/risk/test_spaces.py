@@ -428,7 +428,7 @@ def test_hierarchies_that_are_not_there_are_asked_for():
     evidence = in_areas({"town": ["Ulm"] * 3}, {"town": ["Ulm"] * 3})
     measure = registry.measure("dbrl")(nominal="hierarchy")
     assert measure.score(evidence, Run(seed=1)).status is Status.OK
-    assert "got: none" in measure.score(replace(evidence, resources={}), Run(seed=1)).reason
+    assert "none is declared" in measure.score(replace(evidence, resources={}), Run(seed=1)).reason
     unseen = in_areas({"town": ["Ulm"] * 3}, {"town": ["Rome"] * 3})
     reason = measure.score(unseen, Run(seed=1)).reason
     assert "not among its 3 leaves" in reason

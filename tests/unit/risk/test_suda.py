@@ -147,8 +147,8 @@ def test_how_many_subsets_are_gone_through():
     assert "a smaller dimension" in Suda(dimension=6).refuses(keys_of(62, 200_000))
     # Persons are counted level by level.
     assert Suda(dimension=6).refuses(keys_of(25, 10, persons=True)) is None
-    assert "20,000 subsets" in Suda(dimension=6).refuses(keys_of(25, 200_000, persons=True))
-    assert "1,000,000 subsets" in Suda(dimension=6).refuses(keys_of(40, 10, persons=True))
+    assert "more than 20,000" in Suda(dimension=6).refuses(keys_of(25, 200_000, persons=True))
+    assert "more than 1,000,000" in Suda(dimension=6).refuses(keys_of(40, 10, persons=True))
 
 
 def test_sixty_keys():

@@ -99,7 +99,7 @@ def test_says_why_not():
     x = words("ab")
     alone = score(KullbackLeiblerDivergence(dimension="two"), x, x)
     assert alone.status is Status.REFUSED
-    assert "must find two" in alone.reason
+    assert "needs two columns" in alone.reason
     for dimension in ("one", "two"):
         x = words("ab", "cd")
         empty = score(KullbackLeiblerDivergence(dimension=dimension), x, x.take(np.arange(0)), rows=None)
