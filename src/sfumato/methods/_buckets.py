@@ -102,8 +102,8 @@ class BucketMethod(DeassociatingMethod):
     """Tells only the bucket of each record's sensitive values. Write ``part``."""
 
     analyst_note = (
-        "Sensitive values stand apart from their records: a count over both is the expected share of "
-        "each bucket, which `expected_count` gives; a join of single records is wrong."
+        "Sensitive values are separated from their records: a count over both is an expected count by "
+        "bucket, which `expected_count` gives. Do not join single records."
     )
 
     l: int = param(  # noqa: E741  — the model's own letter

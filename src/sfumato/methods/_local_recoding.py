@@ -23,6 +23,7 @@ from sfumato.data.schema import Kind, Role
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import PlanError, quoted
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._analyst_notes import RANGES
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods.recode_like import learning
 
@@ -148,10 +149,7 @@ def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
 class LocalRecoding(EnforcingMethod):
     """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
 
-    analyst_note = (
-        "Values are ranges or groups that differ from record to record: take them as interval-censored "
-        "or grouped; middles of ranges bias variances and slopes."
-    )
+    analyst_note = RANGES
     gives = Gives(generalised=True, suppressed=True)
     cost = "n log n"
 

@@ -19,7 +19,7 @@ from sfumato.methods._buckets import (
 
 
 class Anatomy(BucketMethod):
-    r"""Show the keys in one table and the sensitive values in another, joined by buckets of l values.
+    r"""Release keys and sensitive values in two tables, linked only by buckets of at least l records.
 
     The records are dealt out to :math:`\lfloor n / l \rfloor` buckets, so that no bucket gets a value twice.
     The first table (``qit``) has every record as it is, with the number of its bucket instead of its
@@ -76,7 +76,7 @@ class Anatomy(BucketMethod):
 
     name = "anatomy"
     synonyms = ("anatomisation",)
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Anatomy"
     references = ("xiao2006", "he2012permutation")
 

@@ -23,7 +23,7 @@ from sfumato.methods.mondrian import Mondrian
 
 
 class Angelisation(BucketMethod):
-    r"""Show keys that k people share, and apart from them sensitive values by batches that meet a model.
+    r"""Release k-anonymous keys and, in a second table, sensitive values in batches that meet a requirement.
 
     The records are divided twice, each time for one purpose. *Batches* hold the sensitive values: records
     are dealt out as in anatomy, and batches that do not meet what is asked for (``also``) are put together
@@ -69,7 +69,7 @@ class Angelisation(BucketMethod):
     """
 
     name = "angelisation"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Angelisation"
     references = ("tao2009", "anjum2018")
     gives = Gives(generalised=True, suppressed=True, deassociated=True, new_columns=True)

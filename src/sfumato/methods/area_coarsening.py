@@ -17,6 +17,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._resources import columns_of
 from sfumato.methods.recoding import hierarchies_of
 
@@ -25,7 +26,7 @@ _POPULATION = "population"
 
 
 class AreaCoarsening(Method):
-    r"""Show areas by larger ones until enough people live in each that is shown.
+    r"""Replace areas by larger ones until every area shown has enough inhabitants.
 
     Areas climb the hierarchy of their column. Where an area that some record has is home to fewer than
     :math:`N` people,
@@ -81,10 +82,7 @@ class AreaCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Area coarsening"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("hipaa2000", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)

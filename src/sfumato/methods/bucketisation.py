@@ -19,7 +19,7 @@ from sfumato.methods.mondrian import coded_keys
 
 
 class Bucketisation(BucketMethod):
-    r"""Shuffle sensitive values within buckets of near records, of which none has a value too often.
+    r"""Shuffle sensitive values within buckets of similar records in which no value is too frequent.
 
     All records are one bucket at first. A bucket is cut in two by the key that it spans most of, as Mondrian
     does, as long as in both halves :math:`B` no sensitive value :math:`s` is too frequent:
@@ -70,7 +70,7 @@ class Bucketisation(BucketMethod):
     """
 
     name = "bucketisation"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Bucketisation"
     references = ("zhang2007permutation", "li2017bucketisation")
 

@@ -107,7 +107,7 @@ class CloseRecoding(LocalRecoding):
 
 
 class CloseGeneralisation(CloseRecoding):
-    r"""Show what k records span that are alike in rank and stand for all of a sensitive column.
+    r"""Replace each key by the range of a group of at least k that is t-close in a sensitive column.
 
     Algorithm S4 of Sánchez, Martínez and Domingo-Ferrer. The records are put in ascending order of the
     sensitive column and split into :math:`K` parts; in each part they are put in the order of
@@ -188,7 +188,7 @@ class CloseGeneralisation(CloseRecoding):
 
 
 class TClosenessFirst(CloseRecoding):
-    r"""Show what, or the centre of, k near records that stand for all of a sensitive column.
+    r"""Show the range or centre of groups of at least k similar records, t-close in a sensitive column.
 
     The third algorithm of Soria-Comas, Domingo-Ferrer, Sánchez and Martínez: microaggregation with
     t-closeness first. The records are split into :math:`K` parts by the sensitive column as in
@@ -240,8 +240,8 @@ class TClosenessFirst(CloseRecoding):
     nature = "non-perturbative"
     title = "t-closeness-first microaggregation"
     analyst_note = (
-        "Values are centres of groups, or the ranges they span: variances shrink, or take values as "
-        "interval-censored; relations with sensitive columns are weakened."
+        "Values are centres of groups, which shrinks variances, or ranges, which are interval-censored; "
+        "relations with sensitive columns are weaker."
     )
     references = ("soriacomas2015closeness", "domingoferrer2005", "li2007")
     cost = "n²"

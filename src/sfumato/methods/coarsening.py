@@ -17,6 +17,7 @@ from sfumato.data.generalised.round_ends import round_outwards
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods.sorted_generalisation import as_numbers
 
 Numbers = Ints | Floats
@@ -26,7 +27,7 @@ _LARGEST_WHOLE = 2**62
 
 
 class NaiveCoarsening(Method):
-    r"""Show in which of r intervals of equal length each value lies.
+    r"""Replace each value by one of r intervals of equal length.
 
     Algorithm S3 of Sánchez, Martínez and Domingo-Ferrer, after de Montjoye and others. The domain of a
     column, from :math:`a` to :math:`b`, is cut into :math:`r` intervals that begin at
@@ -79,10 +80,7 @@ class NaiveCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Naive coarsening"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("sanchez2016", "demontjoye2015")
     gives = Gives(generalised=True)

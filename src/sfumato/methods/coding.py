@@ -31,7 +31,7 @@ _SIDES = ("top", "bottom")
 
 
 class TopBottomCoding(ColumnMethod):
-    r"""Show the largest values alike, and the smallest.
+    r"""Replace the largest values of a column by one common value, and the smallest by another.
 
     On each chosen side the most extreme records form a group, and all of it shows one value. For the top,
     with :math:`x_{(1)} \ge x_{(2)} \ge \dots \ge x_{(n)}`,
@@ -100,8 +100,13 @@ class TopBottomCoding(ColumnMethod):
     nature = "non-perturbative"
     title = "Top and bottom coding"
     analyst_note = (
-        "The largest or smallest values are shown alike: take them as censored. Medians hold; means, "
-        "variances and tails do not."
+        "The largest or smallest values are replaced by one common value: treat them as censored. Medians "
+        "hold; variances and tails do not."
+    )
+    analyst_extras = (
+        ("replace=threshold", "Means do not hold."),
+        ("replace=median", "Means do not hold."),
+        ("replace=mean", "Means and totals hold."),
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("willenborg2001", "hundepool2012")
@@ -323,7 +328,7 @@ def _mean(values: Values, weights: Floats | None) -> Any:
 
 
 class MultivariateTopCoding(Method):
-    r"""Draw the records that lie farthest from the middle of all in to an ellipsoid, or together.
+    r"""Move multivariate outliers onto an ellipsoid around the centre, or replace them by their mean.
 
     A record may be ordinary in every column and still be the only one of its combination. Distance is
     Mahalanobis' from a robust middle, which outliers cannot move:
@@ -390,8 +395,12 @@ class MultivariateTopCoding(Method):
     family = "rounding and coding"
     title = "Multivariate top coding"
     analyst_note = (
-        "Records far from the others were drawn in: variances, tails and extremes are too small; medians "
-        "hold."
+        "Records far from the others were moved towards the centre: variances, tails and extremes are too "
+        "small."
+    )
+    analyst_extras = (
+        ("replace=ellipsoid", "Medians hold; means may move."),
+        ("replace=mean", "Means hold; medians may move."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("alqallaf2002", "hubert2012", "wilson1931", "willenborg2001")

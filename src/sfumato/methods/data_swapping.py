@@ -17,7 +17,7 @@ from sfumato.kernels.arrays import Ints
 
 
 class DataSwapping(Method):
-    r"""Exchange categories between records, and keep every table of up to t of the columns exactly.
+    r"""Exchange categories between records and keep all tables of up to t columns exactly.
 
     The release is *t-order equivalent* to the original: each count of records by :math:`t` or fewer of the
     protected columns is the same in both. What changes is which record holds which value, and so the tables
@@ -80,8 +80,8 @@ class DataSwapping(Method):
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"
     analyst_note = (
-        "Counts of few columns together hold exactly, up to as many as the owner tells; counts of more "
-        "columns do not."
+        "Counts by few columns hold exactly, up to a number of columns that the data owner may disclose; "
+        "counts by more columns do not."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("dalenius1982", "fienberg2004", "diaconis1998")

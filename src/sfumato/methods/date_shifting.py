@@ -22,7 +22,7 @@ _DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 class DateShifting(Method):
-    r"""Move all dates of a person by the same number of days, drawn for each person.
+    r"""Shift all dates of a person by the same random number of days.
 
     .. math::
 
@@ -72,9 +72,10 @@ class DateShifting(Method):
     family = "noise"
     title = "Date shifting"
     analyst_note = (
-        "Intervals between the dates of one person hold; season, weekday and the order of dates of "
-        "different persons do not."
+        "Intervals between the dates of one person hold; the season and the order of dates of different "
+        "persons do not."
     )
+    analyst_extras = (("step=1", "Weekdays do not hold."), ("step=7", "Weekdays hold."))
     kinds = frozenset({Kind.DATE})
     gives = Gives(kept=("differences",))
     references = ("hripcsak2016",)

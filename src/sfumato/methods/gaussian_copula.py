@@ -11,12 +11,13 @@ from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
+from sfumato.methods._analyst_notes import SYNTHETIC
 from sfumato.methods._conditional_method import GivenMethod
 from sfumato.methods._copula import Copula, NormalScores
 
 
 class GaussianCopula(GivenMethod):
-    r"""Draw columns from a normal copula: each keeps its distribution, all together their rank correlations.
+    r"""Generate columns from a Gaussian copula, which follows their distributions and rank correlations.
 
     Values become the normal scores :math:`z` of their ranks, as in data shuffling, categories in the order
     of their codes. New scores are drawn given the columns :math:`S` that are ``given``,
@@ -61,11 +62,8 @@ class GaussianCopula(GivenMethod):
     name = "gaussian-copula"
     synonyms = ("dataGen", "synthetic data")
     title = "Gaussian copula"
-    analyst_note = (
-        "Values are drawn from a model: only relations that it holds can be found again. One copy "
-        "understates the doubt of an estimate; with several, combine their estimates."
-    )
-    family = "drawing anew"
+    analyst_note = SYNTHETIC
+    family = "synthetic data"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     takes = Takes(whole_records=True)

@@ -22,6 +22,7 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError, count_noun, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._recoding.judges import RecodingProblem, cover_by_wildcard, evidence_of_classes, judge_of
 from sfumato.methods._recoding.objectives import (
@@ -46,7 +47,7 @@ _FLOAT_TOLERANCE = 1e-9
 
 
 class GlobalRecoding(EnforcingMethod):
-    r"""Find the levels of the keys at which least is lost and everyone is alike to enough others.
+    r"""Find the hierarchy level of each key that gives k-anonymity with the least information loss.
 
     Every combination of levels :math:`\ell = (\ell_1, \dots, \ell_m)`, one for each key, is a node of a
     lattice; records in classes that do not meet what is asked are suppressed, as long as they are no more
@@ -110,10 +111,8 @@ class GlobalRecoding(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
+    analyst_extras = (("local=True", "Records that would have been suppressed have groups of their own."),)
     references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
     gives = Gives(generalised=True, suppressed=True, other_records=True)
     cost = "n + nodes · classes"

@@ -58,7 +58,7 @@ class _Ipso(GivenMethod):
 
 
 class IpsoA(_Ipso):
-    r"""Draw columns around their regression on others (IPSO-A).
+    r"""Generate columns from their regression on other columns (IPSO-A).
 
     The protected columns :math:`X` are regressed on the ``given`` ones :math:`S` and a constant, and drawn
     anew from what was fitted:
@@ -114,16 +114,16 @@ class IpsoA(_Ipso):
 
     name = "ipso-a"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression (IPSO-A)"
     analyst_note = (
-        "Values are drawn around a regression: its coefficients hold in expectation, and nothing that it "
-        "does not describe. One copy understates the doubt of an estimate."
+        "Values are drawn from a regression: its coefficients hold in expectation, and other relations are "
+        "lost. One copy understates the uncertainty of an estimate."
     )
 
 
 class IpsoB(_Ipso):
-    r"""Draw columns around their regression on others, and keep its coefficients exactly (IPSO-B).
+    r"""Generate columns from their regression on others, with its coefficients kept exactly (IPSO-B).
 
     As `IpsoA`, but what the given columns :math:`S` tell of the draws is taken out of them:
 
@@ -164,17 +164,17 @@ class IpsoB(_Ipso):
 
     name = "ipso-b"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
     analyst_note = (
-        "Values are drawn around a regression whose coefficients hold exactly; what it does not describe "
-        "is lost. One copy understates the doubt of an estimate."
+        "Values are drawn from a regression whose coefficients hold exactly; other relations are lost. One "
+        "copy understates the uncertainty of an estimate."
     )
     keeps = "coefficients"
 
 
 class IpsoC(_Ipso):
-    r"""Draw columns around their regression on others, coefficients and covariances kept exactly (IPSO-C).
+    r"""Generate columns from their regression on others, with coefficients and covariances exact (IPSO-C).
 
     As `IpsoB`, but the draws are made orthogonal to each other too, and then given the covariances of the
     residuals:
@@ -220,11 +220,11 @@ class IpsoC(_Ipso):
 
     name = "ipso-c"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression, covariances kept (IPSO-C)"
     analyst_note = (
-        "Values are drawn around a regression: coefficients and covariances hold exactly; shapes, tails "
-        "and what it does not describe are lost."
+        "Values are drawn from a regression: coefficients and covariances hold exactly; shapes, tails and "
+        "other relations are lost."
     )
     keeps = "covariances"
 

@@ -25,7 +25,7 @@ from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 
 
 class ItemsetGeneralisation(EnforcingMethod):
-    r"""Let the items of sets climb their hierarchy until any few that occur are shared by k people.
+    r"""Generalise items of sets until at least k people share every combination of up to m items.
 
     A table of sets is :math:`k^m`-anonymous if every combination of up to :math:`m` items that somebody has
     is had by at least :math:`k`. What is shown is a cut through the hierarchy of items: an item is shown by
@@ -85,8 +85,8 @@ class ItemsetGeneralisation(EnforcingMethod):
     nature = "non-perturbative"
     title = "Generalisation of sets"
     analyst_note = (
-        "Items are shown by wider groups, or are missing: counts of single items are lower bounds, and "
-        "sets look more alike than they were."
+        "Items are replaced by wider groups or suppressed: counts of single items are lower bounds, and sets "
+        "look more similar than they were."
     )
     kinds = frozenset({Kind.SET})
     references = ("terrovitis2008",)

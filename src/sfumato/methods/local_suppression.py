@@ -21,6 +21,7 @@ from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._key_cells import ClassSizeRule, KeyCells, cover_originals, form_classes
 from sfumato.methods._wildcard_matching import rely_on_wildcards
@@ -30,7 +31,7 @@ _MOST_COMBINATIONS = 2000
 
 
 class LocalSuppression(EnforcingMethod):
-    r"""Make single cells of the keys missing until enough people are alike in what is still shown.
+    r"""Suppress single cells of the keys until the release is k-anonymous.
 
     Every record :math:`i` keeps a set :math:`K_i` of its keys. The cost
 
@@ -91,10 +92,7 @@ class LocalSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes = Takes(generalised=True)
     title = "Local suppression"
-    analyst_note = (
-        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
-        "records; impute, or model why they are missing."
-    )
+    analyst_note = FEWER_CELLS
     references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")
     cost = "n"
 

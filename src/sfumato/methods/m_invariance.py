@@ -33,7 +33,7 @@ _SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
 
 
 class MInvariantBuckets(DeassociatingMethod):
-    r"""Show keys and sensitive values in two tables, joined by buckets that keep everyone's signature.
+    r"""Release keys and sensitive values in two tables so that repeated releases disclose no more than one.
 
     A bucket has at least :math:`m` records, no two of the same sensitive value; its *signature* is the set of
     these values. Whoever is in several releases of a series is in buckets of one signature in all of them, so
@@ -96,11 +96,12 @@ class MInvariantBuckets(DeassociatingMethod):
     """
 
     name = "m-invariance"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "m-invariance"
     analyst_note = (
-        "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
-        "number is published: subtract these, and take a count over both as the share of each bucket."
+        "Sensitive values are separated from their records, in buckets with some invented records, whose "
+        "number is published. Subtract these, and estimate counts over both tables by the shares of each "
+        "bucket."
     )
     references = ("xiao2007minvariance",)
     gives = Gives(deassociated=True, other_records=True, new_columns=True)

@@ -23,8 +23,9 @@ class Microaggregation(Method):
     """What all microaggregation of several columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups, numbers usually means, dates and categories values that occur: "
-        "means hold or nearly do, variances shrink, and correlations of columns grouped together grow."
+        "Values are centres of small groups: usually means of numbers, existing values of dates and "
+        "categories. Means hold or nearly hold, variances shrink, and correlations of columns grouped "
+        "together grow."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
@@ -135,7 +136,7 @@ def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
 
 
 class Mdav(Microaggregation):
-    r"""Replace each record by the centre of at least k near ones, the outermost first.
+    r"""Replace each record by the centre of a group of at least k similar records, the outermost first.
 
     The records are partitioned into groups of :math:`k` to :math:`2k-1`, and in the protected columns every
     record shows the centre of its group: the mean of a continuous column, the median of an ordinal one or a
@@ -219,7 +220,7 @@ class Mdav(Microaggregation):
 
 
 class VMdav(Microaggregation):
-    r"""Replace each record by the centre of k to 2k − 1 near ones, more where they lie close.
+    r"""Replace each record by the centre of k to 2k − 1 similar records; dense clusters form larger groups.
 
     As MDAV, but the size of a group follows the data (V-MDAV): the record farthest from the mean of all
     takes its :math:`k-1` nearest as a group; then, while the group has fewer than :math:`2k-1`, the free
@@ -286,7 +287,7 @@ class VMdav(Microaggregation):
 
 
 class Cbfs(Microaggregation):
-    r"""Replace each record by the centre of k near ones, one group at a time from the outside in.
+    r"""Replace each record by the centre of k similar records, forming one group at a time from the outside.
 
     Centroid-based fixed size: while at least :math:`k` records remain, the one farthest from their mean
 
@@ -337,7 +338,7 @@ class Cbfs(Microaggregation):
 
 
 class SequentialMicroaggregation(Microaggregation):
-    r"""Replace each record by the centre of k to 2k − 1 near ones, moving records until no move helps.
+    r"""Replace each record by its group's centre; records move between groups until no move lowers the loss.
 
     Sequential clustering: the first records of groups are drawn at random, and the others join them; then
     each record in turn moves to the group where it lowers the loss most,

@@ -25,7 +25,7 @@ N_CLASSES = 10
 
 
 class Mondrian(LocalRecoding):
-    r"""Cut the records into ever smaller groups of k alike, and show in each key what its group spans.
+    r"""Split records into groups of at least k and replace each key by the group's range.
 
     All records are one group at first. A group is cut in two by the key that it spans most of, as a share of
     what the table spans,

@@ -22,8 +22,12 @@ class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
 
     analyst_note = (
-        "Each value was multiplied by a factor around one: means hold in expectation, variances are "
-        "inflated, most where values are large; zeros stay, correlations are weakened."
+        "Each value was multiplied by a random factor around one: means hold in expectation, zeros stay, and "
+        "variances are too large, most where values are large."
+    )
+    analyst_extras = (
+        ("per=cell", "Correlations are weaker."),
+        ("per=record", "Ratios of columns hold; covariances do not."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     gives = Gives(kept=("ratios",))
@@ -212,7 +216,7 @@ class LognormalNoise(FactorNoise):
 
 
 class HohneNoise(BlockMethod):
-    r"""Multiply by noise around one, then restore means and variances.
+    r"""Multiply values by random factors around one, then restore means and variances.
 
     .. math::
 
@@ -271,8 +275,12 @@ class HohneNoise(BlockMethod):
     family = "noise"
     title = "Multiplicative noise (Höhne)"
     analyst_note = (
-        "Means and variances of all records hold; correlations, distributions and figures of subgroups "
-        "are changed, most where values are large."
+        "Means and variances of all records hold; distributions and figures of subgroups change, most where "
+        "values are large."
+    )
+    analyst_extras = (
+        ("restore=variances", "Correlations change."),
+        ("restore=covariances", "Correlations hold."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("hohne2004", "hundepool2012", "domingoferrer2018")

@@ -91,7 +91,7 @@ class MomentNoise(BlockMethod):
 
 
 class UncorrelatedNoise(MomentNoise):
-    r"""Add normal noise to each column on its own.
+    r"""Add independent normal noise to each column.
 
     .. math::
 
@@ -142,8 +142,8 @@ class UncorrelatedNoise(MomentNoise):
     family = "noise"
     title = "Uncorrelated noise"
     analyst_note = (
-        "Noise was added to each column: means and covariances hold in expectation, variances are "
-        "inflated, so that correlations and slopes are pulled towards zero."
+        "Noise was added to each column: means and covariances hold in expectation; variances are too large, "
+        "which pulls correlations and slopes towards zero."
     )
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
 
@@ -182,7 +182,7 @@ class UncorrelatedNoise(MomentNoise):
 
 
 class CorrelatedNoise(MomentNoise):
-    r"""Add normal noise that has the correlations of the data.
+    r"""Add normal noise with the same correlations as the data.
 
     .. math::
 
@@ -233,8 +233,8 @@ class CorrelatedNoise(MomentNoise):
     family = "noise"
     title = "Correlated noise"
     analyst_note = (
-        "Noise was added: means and correlations hold in expectation; variances and covariances are "
-        "inflated by one factor, which the owner may tell."
+        "Noise was added: means and correlations hold in expectation; variances and covariances are too "
+        "large by one factor, which the data owner may disclose."
     )
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
 
@@ -257,7 +257,7 @@ class CorrelatedNoise(MomentNoise):
 
 
 class KimNoise(CorrelatedNoise):
-    r"""Add correlated noise, then shrink so that the covariances are those of the original.
+    r"""Add correlated noise, then shrink the values so that the covariances match the original.
 
     .. math::
 
@@ -317,9 +317,10 @@ class KimNoise(CorrelatedNoise):
     family = "noise"
     title = "Noise and linear transformation (Kim)"
     analyst_note = (
-        "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
-        "do not."
+        "Means and covariances of all records hold, at least in expectation; distributions, and means and "
+        "variances of subgroups, do not."
     )
+    analyst_extras = (("restore=exactly", "The means and covariances hold exactly, up to rounding."),)
     references = ("kim1986", "brand2002", "hundepool2012")
 
     restore: Literal["expectation", "exactly"] = param(

@@ -40,7 +40,7 @@ _FITTED = Resource("transitions")
 
 
 class Pram(Method):
-    r"""Change categories at random, by a matrix of chances that the owner knows.
+    r"""Change categories at random by a matrix of transition probabilities (post-randomisation).
 
     A record of category :math:`k` is released as :math:`l` with the chance :math:`p_{kl}` of a Markov matrix,
     each record on its own. Without a matrix of yours, a category is kept with the chance ``retain``
@@ -110,7 +110,7 @@ class Pram(Method):
     family = "swapping and shuffling"
     title = "PRAM"
     analyst_note = (
-        "Some categories were changed by chance: counts and relations are disturbed. Ask the owner for "
+        "Some categories were changed at random: counts and relations are disturbed. Ask the data owner for "
         "counts corrected by the matrix (`corrected_counts`), and use their larger variances."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})

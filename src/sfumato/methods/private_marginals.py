@@ -102,7 +102,7 @@ class CategoryCodes:
 
 
 class PrivateMarginals(PrivateMethod):
-    r"""Draw new records from noisy counts of columns together (MST, AIM).
+    r"""Generate synthetic records from noisy counts of a few columns at a time (MST, AIM).
 
     All columns become categories that are known beforehand. A tenth of the budget goes to the noisy counts of
     each column; categories whose count is below three deviations are taken as one, as far as rules treat them
@@ -164,8 +164,8 @@ class PrivateMarginals(PrivateMethod):
     synonyms = ("differentially private synthetic data",)
     title = "Private marginals"
     analyst_note = (
-        "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
-        "counts are mostly noise, and one copy understates the doubt."
+        "Records are synthetic, from noisy counts of a few columns at a time: other relations are lost, "
+        "small counts are mostly noise, and one copy understates the uncertainty."
     )
     family = "differential privacy"
     nature = "synthetic"

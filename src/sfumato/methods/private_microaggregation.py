@@ -26,7 +26,7 @@ _STEPS = 1 << 20
 
 
 class PrivateMicroaggregation(LocalMethod):
-    r"""Replace records by the noisy mean of their group, for less noise than single values need.
+    r"""Replace records by the noisy mean of their group, which needs less noise than single values.
 
     The records are sorted once by how far they are from the corner of the lower bounds (each range counting
     as 1), and cut into groups of :math:`k` in that order: an order that does not depend on the data, so that
@@ -84,8 +84,8 @@ class PrivateMicroaggregation(LocalMethod):
     name = "private-microaggregation"
     title = "Private microaggregation"
     analyst_note = (
-        "Values are means of groups with noise whose size follows from ε, which is public: variances are "
-        "changed both ways, and no single value was observed."
+        "Values are group means with noise, on a scale that follows from the published ε: variances may be "
+        "too small or too large, and no single value was observed."
     )
     family = "differential privacy"
     kinds = frozenset({Kind.CONTINUOUS})

@@ -52,7 +52,7 @@ class _PrivateNoise(ByColumnMethod):
 
 
 class PrivateLaplace(_PrivateNoise):
-    r"""Add Laplace noise to every value, as much as hides which value it was.
+    r"""Add Laplace noise to every value, calibrated to give ε-differential privacy.
 
     A value between the declared bounds :math:`a_j` and :math:`b_j` gets noise of the scale
 
@@ -102,8 +102,8 @@ class PrivateLaplace(_PrivateNoise):
     synonyms = ("Laplace mechanism",)
     title = "Private Laplace noise"
     analyst_note = (
-        "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
-        "means hold but where values were bounded."
+        "Laplace noise was added, on a scale that follows from the published ε: subtract its variance. Means "
+        "hold, except where values were clipped at the bounds."
     )
     family = "differential privacy"
     references = ("dwork2006", "ghosh2012", "muralidhar2020")
@@ -119,7 +119,7 @@ class PrivateLaplace(_PrivateNoise):
 
 
 class PrivateGaussian(_PrivateNoise):
-    r"""Add Gaussian noise to every value, as much as hides which value it was.
+    r"""Add Gaussian noise to every value, calibrated to give (ε, δ)-differential privacy.
 
     A value between the declared bounds :math:`a_j` and :math:`b_j` gets noise of the standard deviation
 
@@ -166,8 +166,8 @@ class PrivateGaussian(_PrivateNoise):
     synonyms = ("Gaussian mechanism",)
     title = "Private Gaussian noise"
     analyst_note = (
-        "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "
-        "variance; means hold but where values were bounded."
+        "Gaussian noise was added, on a scale that follows from the published budget: subtract its variance. "
+        "Means hold, except where values were clipped at the bounds."
     )
     family = "differential privacy"
     references = ("bun2016", "canonne2020", "muralidhar2020")

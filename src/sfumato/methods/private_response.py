@@ -14,7 +14,7 @@ from sfumato.methods._private import ByColumnMethod, categories_of, codes_among,
 
 
 class PrivateResponse(ByColumnMethod):
-    r"""Answer with the true category or, by chance, with any: randomised response.
+    r"""Keep each category or, at random, replace it by any category: randomised response.
 
     A category is released as it is or, with the chance :math:`q`, as one drawn evenly from all :math:`K` that
     are declared (the true one among them):
@@ -62,8 +62,8 @@ class PrivateResponse(ByColumnMethod):
     synonyms = ("randomised response", "local differential privacy")
     title = "Private randomised response"
     analyst_note = (
-        "Categories were changed with chances that follow from ε, which is public: estimate counts by "
-        "inverting them, and add the variance of that."
+        "Categories were changed with probabilities that follow from the published ε: estimate counts by "
+        "inverting these, and add the variance of that estimate."
     )
     family = "differential privacy"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})

@@ -22,6 +22,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.methods._analyst_notes import RANGES
 from sfumato.methods._enforcing import COMPARABLE
 
 #: Cells of the lists of members of labels that are no ranges; beyond, the labels are too many to be held.
@@ -29,7 +30,7 @@ _LARGEST_LISTS = 2**30
 
 
 class RecodeLike(Method):
-    r"""Give each record the narrowest combination of ranges and labels of another release that covers it.
+    r"""Recode records with the ranges and labels of an earlier release, each with the narrowest that fit.
 
     The resource ``like`` is a protected table, such as the release of a local recoding. Its distinct
     combinations of keys are boxes :math:`B = B_1 \times \dots \times B_q`, where :math:`B_j` is the set of
@@ -93,10 +94,7 @@ class RecodeLike(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding like another release"
-    analyst_note = (
-        "Values are ranges or groups that differ from record to record: take them as interval-censored "
-        "or grouped; middles of ranges bias variances and slopes."
-    )
+    analyst_note = RANGES
     kinds = COMPARABLE
     references = ("lefevre2006", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)

@@ -11,6 +11,7 @@ from sfumato.data.hierarchy.grow import present_values, propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, quoted
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._enforcing import COMPARABLE
 
 
@@ -92,10 +93,7 @@ class Recoding(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)

@@ -20,7 +20,7 @@ from sfumato.kernels.arrays import Flags, Ints
 
 
 class TargetedSwapping(Method):
-    r"""Let records or households at risk exchange their area with similar ones elsewhere.
+    r"""Swap the areas of records or households at risk with those of similar ones elsewhere.
 
     The columns of the step say where a record belongs, such as region and county; one combination of their
     values is an *area*. Swapped records exchange their areas, as whole combinations, and nothing else moves:
@@ -82,8 +82,8 @@ class TargetedSwapping(Method):
     family = "swapping and shuffling"
     title = "Targeted record swapping"
     analyst_note = (
-        "Some records stand in another area than their own: counts that join the area with other columns "
-        "are disturbed, most in small areas, and have more doubt than they show."
+        "Some records are listed in another area than their own: counts by area and other columns are "
+        "disturbed, most in small areas, and less certain than they look."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.DATE})
     references = ("dalenius1982", "shlomo2010", "hundepool2012")

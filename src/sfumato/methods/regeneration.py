@@ -84,11 +84,11 @@ class Regeneration(Method):
     """
 
     name = "regeneration"
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Regeneration of masked values"
     analyst_note = (
-        "Masked cells hold values of their column at random places: counts of one column hold, relations "
-        "with these cells are weakened."
+        "Masked cells were filled with values of their column at random places: relations with these cells "
+        "are weaker, and counts of one column hold only if the masked counts were given."
     )
     kinds = COMPARABLE
     references = ("sanchez2016",)

@@ -11,7 +11,7 @@ from sfumato.kernels.arrays import Floats, Ints, Values
 
 
 class Resampling(ColumnMethod):
-    r"""Replace each value by the mean of the values of its rank in bootstrap samples.
+    r"""Replace each value by the mean of the values of the same rank in bootstrap samples.
 
     From the values of a column, :math:`t` samples of :math:`n` are drawn independently and with
     replacement, and each is sorted. The record with the i-th smallest value gets
@@ -60,11 +60,11 @@ class Resampling(ColumnMethod):
 
     name = "resampling"
     synonyms = ("bootstrap resampling",)
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Resampling"
     analyst_note = (
-        "Values are smoothed along their ranks: order and means hold nearly, tails and variances are a "
-        "little too small."
+        "Values are smoothed along their ranks: order and means hold or nearly hold; tails and variances are "
+        "slightly too small."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     gives = Gives(kept=("ranks",))

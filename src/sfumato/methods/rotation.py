@@ -88,8 +88,8 @@ class RotationNoise(Method):
     family = "noise"
     title = "Random rotation (ROMM)"
     analyst_note = (
-        "Means and covariances of all records hold exactly; distributions, order and figures of "
-        "subgroups do not."
+        "Means and covariances of all records hold exactly; distributions, ranks and figures of subgroups do "
+        "not."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("ting2008", "hundepool2012")

@@ -22,7 +22,7 @@ _USUAL_SHARE = 0.1
 
 
 class Rounding(ColumnMethod):
-    r"""Round each value to a multiple of a base: the nearest, or at random so that totals survive.
+    r"""Round each value to a multiple of a base: the nearest, or at random with unbiased totals.
 
     A value :math:`x = b\,(l + f)`, with a whole number :math:`l` and :math:`0 \le f < 1`, lies between the
     multiples :math:`b\,l` and :math:`b\,(l + 1)` of the base :math:`b`, and becomes one of them:
@@ -86,8 +86,8 @@ class Rounding(ColumnMethod):
     family = "rounding and coding"
     title = "Rounding"
     analyst_note = (
-        "Values are rounded: sums carry rounding error, small differences mean nothing, and totals need "
-        "not be the sum of their parts."
+        "Values are rounded: sums carry rounding error, differences below the rounding base mean nothing, "
+        "and totals need not be the sum of their parts."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("dalenius1981", "cox1987", "fellegi1975", "willenborg2001", "hundepool2012")

@@ -22,6 +22,7 @@ from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags
+from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import COMPARABLE
 
 #: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5
@@ -50,7 +51,7 @@ class _Turn:
 
 
 class SafeHarbour(Method):
-    r"""Mask the keys of rare records one after the other, in a fixed order, until they are rare no more.
+    r"""Mask the keys of rare records, one key after another in a fixed order, as long as they are rare.
 
     The order is a list of turns :math:`(q_1, \ell_1), (q_2, \ell_2), \dots`: in turn :math:`s` every record
     whose class has fewer than :math:`k` people is coarsened in key :math:`q_s` to level :math:`\ell_s` of its
@@ -119,10 +120,7 @@ class SafeHarbour(Method):
     family = "suppression"
     nature = "non-perturbative"
     title = "Safe harbour masking"
-    analyst_note = (
-        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
-        "records; impute, or model why they are missing."
-    )
+    analyst_note = FEWER_CELLS
     kinds = COMPARABLE
     references = ("sanchez2016", "hipaa2000")
     takes = Takes(generalised=True)

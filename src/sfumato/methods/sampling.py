@@ -22,7 +22,7 @@ _WEIGHT = "weight"
 
 
 class Sampling(Method):
-    r"""Release a random sample of the records, with the weights by which it stands for all.
+    r"""Release a random sample of the records, with sampling weights.
 
     Of :math:`N` units (records, persons or households) :math:`n = \max(1, [s N / 100])` are drawn without
     replacement, each with the same chance
@@ -76,8 +76,8 @@ class Sampling(Method):
     nature = "non-perturbative"
     title = "Sampling"
     analyst_note = (
-        "It is a sample: use the weights, and variances for the way it was drawn; counts without weights "
-        "are of the sample alone."
+        "This is a sample: use the weights, and variance estimates that fit the sampling design. Counts "
+        "without weights describe the sample only."
     )
     kinds = frozenset(Kind)
     references = ("skinner1994", "willenborg2001", "hundepool2012", "carvalho2023")

@@ -17,7 +17,7 @@ from sfumato.methods.microaggregation import Microaggregation
 
 
 class MdavInParts(Microaggregation):
-    r"""Replace each record by the centre of at least k near ones, by MDAV within parts of the table.
+    r"""Replace each record by the centre of at least k similar records, by MDAV within parts of the table.
 
     The records are cut in two across the direction in which they vary most, the halves again, until parts
     of at most ``part`` records are left; within each part groups are formed exactly as by MDAV. Near
@@ -85,7 +85,7 @@ class MdavInParts(Microaggregation):
 
 
 class ProjectionMicroaggregation(Microaggregation):
-    r"""Replace each record by the centre of its k neighbours along one line.
+    r"""Sort the records along one line and replace each by the centre of its group of k neighbours.
 
     The records are sorted by one number each and grouped by :math:`k` in turn, the last group taking what is
     left over. The number is

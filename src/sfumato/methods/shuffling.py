@@ -13,6 +13,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
+from sfumato.methods._analyst_notes import COLUMNS_KEPT
 from sfumato.methods._conditional_method import GivenMethod
 from sfumato.methods._copula import Copula, NormalScores
 
@@ -21,7 +22,7 @@ _FEWEST_IN_WINDOW = 3
 
 
 class RankShuffling(ColumnMethod):
-    r"""Shuffle values among records of near rank.
+    r"""Shuffle values among records of similar rank.
 
     Each protected column keeps exactly its original values, so every univariate statistic survives; what
     changes is which record holds which value.
@@ -75,10 +76,7 @@ class RankShuffling(ColumnMethod):
     synonyms = ("shuffling",)
     family = "swapping and shuffling"
     title = "Rank shuffling"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("herranz2009", "herranz2014")
     cost = "n log n"
@@ -119,7 +117,7 @@ class RankShuffling(ColumnMethod):
 
 
 class DataShuffling(GivenMethod):
-    r"""Shuffle columns along a model of what other columns tell of them.
+    r"""Shuffle whole columns by a copula model that nearly keeps their rank correlations.
 
     Each protected column keeps exactly its original values, and the release keeps, in large samples, the
     rank correlations among the protected columns :math:`X` and with the columns :math:`S` that are
@@ -185,8 +183,8 @@ class DataShuffling(GivenMethod):
     family = "swapping and shuffling"
     title = "Data shuffling"
     analyst_note = (
-        "Each column has the values it had; rank correlations hold approximately, other relations and "
-        "small groups do not."
+        "Each column keeps its values; rank correlations hold approximately, other relations and small "
+        "groups do not."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("muralidhar2006", "muralidhar2006b")

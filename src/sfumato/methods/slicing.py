@@ -24,7 +24,7 @@ _RECORDS_LOOKED_AT = 50_000
 
 
 class Slicing(BucketMethod):
-    r"""Show columns that hang together in tables of their own, joined by buckets of near records.
+    r"""Release groups of related columns in separate tables, linked only by buckets of similar records.
 
     The columns are put into ``slices`` by how much they tell of each other, the mean-square contingency
 
@@ -86,7 +86,7 @@ class Slicing(BucketMethod):
     """
 
     name = "slicing"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Slicing"
     references = ("li2012slicing",)
 

@@ -15,7 +15,7 @@ from sfumato.methods._local_recoding import Canvas, LocalRecoding, join_failing_
 
 
 class SortedGeneralisation(LocalRecoding):
-    r"""Sort the records by their distance from zero, and show what k at a time span.
+    r"""Sort records by their distance from zero and replace each key by the range of k neighbours.
 
     Algorithm S2 of Sánchez, Martínez and Domingo-Ferrer. The records are put in ascending order of the
     distance

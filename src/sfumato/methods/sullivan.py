@@ -20,7 +20,7 @@ from sfumato.methods.noise import mixing
 
 
 class SullivanNoise(Method):
-    r"""Add correlated noise to normal scores and go back, so that each column keeps its distribution.
+    r"""Add correlated noise to normal scores and transform back; each column keeps its distribution.
 
     Each column is made normal by its own distribution, gets noise there, and is brought back:
 
@@ -85,8 +85,8 @@ class SullivanNoise(Method):
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
     analyst_note = (
-        "Each column keeps its distribution, nearly; correlations are somewhat weakened, and single "
-        "records say nothing."
+        "Each column keeps its distribution, exactly or nearly; correlations are somewhat weaker, and single "
+        "records mean nothing."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("sullivan1989", "brand2002", "hundepool2012")

@@ -24,7 +24,7 @@ _MOST_KEYS = 20
 
 
 class RecordSuppression(EnforcingMethod):
-    r"""Suppress all keys of the records that stand in the way of what is asked, or drop those records.
+    r"""Suppress all keys of the records that violate a requirement, or drop those records.
 
     .. math::
 
@@ -77,8 +77,8 @@ class RecordSuppression(EnforcingMethod):
     gives = Gives(suppressed=True, other_records=True)
     title = "Record suppression"
     analyst_note = (
-        "Rare records say nothing of their keys, or are gone: small groups are undercounted, and what is "
-        "left is no random sample."
+        "Rare records have no keys, or were removed: small groups are undercounted, and the remaining "
+        "records are not a random sample."
     )
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
@@ -176,7 +176,7 @@ class _Rows:
 
 
 class AttributeSuppression(EnforcingMethod):
-    r"""Suppress whole columns, the least important that must go for what is asked to hold.
+    r"""Suppress whole columns, the least important first, until the requirements are met.
 
     .. math::
 
@@ -223,7 +223,7 @@ class AttributeSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes = Takes(generalised=True)
     title = "Attribute suppression"
-    analyst_note = "Whole columns say nothing: what they would have told cannot be adjusted for."
+    analyst_note = "Whole columns are suppressed: an analysis cannot adjust for them."
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
@@ -324,7 +324,7 @@ class _ColumnSearch:
 
 
 class TrivialRemoval(Method):
-    """Suppress everything: all columns it is given are covered by stars.
+    """Suppress every value of the chosen columns.
 
     The other end of the scale: no method protects these columns better, and none leaves less of them. What a
     method is worth shows against this.
@@ -361,7 +361,7 @@ class TrivialRemoval(Method):
     gives = Gives(suppressed=True)
     randomness = Randomness(stochastic=False)
     title = "Trivial removal"
-    analyst_note = "The columns say nothing at all."
+    analyst_note = "The columns are suppressed and contain no information."
     kinds = COMPARABLE
     references = ("brickell2008",)
 

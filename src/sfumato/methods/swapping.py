@@ -9,10 +9,11 @@ from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Ints, Values
+from sfumato.methods._analyst_notes import COLUMNS_KEPT
 
 
 class RankSwapping(ColumnMethod):
-    r"""Swap each value with one of near rank.
+    r"""Swap each value with one of similar rank.
 
     Each protected column keeps exactly its original values, so every univariate statistic survives; what
     changes is which record holds which value. The smaller the window, the nearer each record stays to its
@@ -64,10 +65,7 @@ class RankSwapping(ColumnMethod):
     synonyms = ("rankSwap", "argus_rankswap")
     family = "swapping and shuffling"
     title = "Rank swapping"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("moore1996", "dalenius1982", "nin2008")
     cost = "n log n"
@@ -151,10 +149,7 @@ class RankSwappingDistribution(ColumnMethod):
     name = "rank-swapping-distribution"
     family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = RankSwapping.kinds
     references = ("nin2008", "herranz2015")
     cost = "n log n"
@@ -179,7 +174,7 @@ class RankSwappingDistribution(ColumnMethod):
 
 
 class RankSwappingBuckets(ColumnMethod):
-    r"""Swap each value with one from its own bucket of ranks or from another, the farther the rarer.
+    r"""Swap each value with one from its own bucket of ranks or, less often, from a more distant one.
 
     As in rank swapping every column keeps exactly its values, but no window bounds how far a value goes.
 
@@ -228,10 +223,7 @@ class RankSwappingBuckets(ColumnMethod):
     name = "rank-swapping-buckets"
     family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = RankSwapping.kinds
     references = ("nin2008",)
     cost = "n log n"

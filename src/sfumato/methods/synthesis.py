@@ -23,6 +23,7 @@ from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import SYNTHETIC
 from sfumato.methods._conditional_models import By, ConditionalModel, ModelColumn, fit_conditional_model
 
 #: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
@@ -40,7 +41,7 @@ _NUMBER_ROLES = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
 
 
 class Synthesis(Method):
-    r"""Draw records column by column, each column from what those drawn before tell of it.
+    r"""Generate synthetic records, one column after another, each conditional on the previous ones.
 
     The joint distribution is taken apart,
 
@@ -102,11 +103,8 @@ class Synthesis(Method):
     name = "synthesis"
     synonyms = ("synthetic data", "fully synthetic data", "synthpop", "CART synthesis")
     title = "Sequential synthesis"
-    analyst_note = (
-        "Values are drawn from a model: only relations that it holds can be found again. One copy "
-        "understates the doubt of an estimate; with several, combine their estimates."
-    )
-    family = "drawing anew"
+    analyst_note = SYNTHETIC
+    family = "synthetic data"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("nowok2016", "reiter2005")

@@ -21,8 +21,8 @@ class UnivariateMicroaggregation(ColumnMethod):
     """What all microaggregation of single columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups of each column, numbers usually means, dates and grades values "
-        "that occur: means hold or nearly do, and variances shrink a little."
+        "Values are centres of small groups of each column: usually means of numbers, existing values of "
+        "dates and grades. Means hold or nearly hold, and variances shrink a little."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     cost = "n log n"
@@ -95,7 +95,7 @@ class UnivariateMicroaggregation(ColumnMethod):
 
 
 class IndividualRanking(UnivariateMicroaggregation):
-    r"""Replace each value by the centre of k neighbours in the sorted column.
+    r"""Sort each column and replace each value by the centre of its group of k neighbours.
 
     With :math:`x_{(1)} \le \dots \le x_{(n)}` sorted, each value shows the centre of its group:
 
@@ -151,7 +151,7 @@ class IndividualRanking(UnivariateMicroaggregation):
 
 
 class OptimalMicroaggregation(UnivariateMicroaggregation):
-    r"""Replace each value by the centre of k to 2k − 1 neighbours, in the groups that lose least.
+    r"""Sort each column and replace values by centres of groups of k to 2k − 1, with the least total loss.
 
     Of all partitions of a column into groups of at least :math:`k`, the one with the least
 
