@@ -1,4 +1,4 @@
-"""What methods share that take values apart from their records: who may be parted, buckets, and the proof.
+"""What de-associative methods share: which records they accept, buckets, and the check of the release.
 
 A sensitive value may fill at most one place in :math:`l` of a bucket, so that nobody's value is guessed with
 a better chance. Whether it does is measured on what is released, by the measure that anyone can run on it.
@@ -38,7 +38,7 @@ _MAX_TWO_BYTE_CODES = 1 << 16
 
 
 class DeassociatingMethod(Method):
-    """Takes sensitive values apart from their records, so that no value fills much of any bucket."""
+    """Separates sensitive values from their records, so that no value is too frequent in any bucket."""
 
     kinds = COMPARABLE
     nature = "de-associative"
@@ -48,22 +48,22 @@ class DeassociatingMethod(Method):
 
     sensitive: Columns = param(
         Columns(("@sensitive",)),
-        "Columns whose values are taken apart from their records.",
+        "Sensitive columns, whose values are separated from their records.",
         label="Sensitive columns",
     )
     missing: Literal["refused", "category"] = param(
         "refused",
-        "What a missing sensitive value is.",
+        "How a missing sensitive value is treated.",
         choices={
-            "refused": "An error: nothing is released while one is missing.",
-            "category": "A value of its own, taken apart like the others.",
+            "refused": "As an error: nothing is released while one is missing.",
+            "category": "As a value of its own, separated like the others.",
         },
         label="Missing sensitive values",
     )
 
     @property
     def values_in_bucket(self) -> int:
-        """No sensitive value fills more than one place in so many of a bucket."""
+        """Diversity l: no sensitive value makes up more than 1/l of a bucket."""
         raise NotImplementedError  # abstract: the parameter has the letter of its model
 
     def sensitive_columns(self, table: Table) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class DeassociatingMethod(Method):
 
 
 class BucketMethod(DeassociatingMethod):
-    """Tells only the bucket of each record's sensitive values. Write ``part``."""
+    """Shows only in which bucket each record's sensitive values are. Write ``part``."""
 
     analyst_note = (
         "Sensitive values are separated from their records: a count over both is an expected count by "
@@ -108,7 +108,7 @@ class BucketMethod(DeassociatingMethod):
 
     l: int = param(  # noqa: E741  — the model's own letter
         3,
-        "No sensitive value fills more than one place in so many of a bucket.",
+        "Diversity l: no sensitive value makes up more than 1/l of a bucket.",
         ge=2,
         le=1000,
         symbol="l",
@@ -129,7 +129,7 @@ class BucketMethod(DeassociatingMethod):
         return low, max(low, min(high, len(table) // max(*most, 1, 1)))
 
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
-        """Release the table with the sensitive columns taken apart."""
+        """Release the table with the sensitive columns separated."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
     @final

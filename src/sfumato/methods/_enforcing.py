@@ -204,7 +204,7 @@ class EnforcingMethod(Method):
 
     k: int = param(
         5,
-        "Smallest number of people who are alike in the keys; 1 asks nothing.",
+        "Smallest number of people in an equivalence class (equal keys); 1 requires nothing.",
         ge=1,
         symbol="k",
         log=True,
@@ -213,7 +213,7 @@ class EnforcingMethod(Method):
     )
     also: Requirements = param(
         Requirements(),
-        "What must hold besides, such as l >= 3 or t <= 0.2: measures of the worst record.",
+        "Further requirements, such as l >= 3 or t <= 0.2: measures of the worst record.",
         label="Further requirements",
     )
     missing: Missing = param(

@@ -1,4 +1,4 @@
-"""What local recoding shares: records in groups, each key showing what its group spans, and who may stand."""
+"""What local recoding shares: groups of records, the range that each key shows, and which groups may stay."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"([0-9]{1,300})")
 
 @dataclass(frozen=True, eq=False)
 class Canvas:
-    """A table whose records are being put into groups: what groups would show, and which may not stand."""
+    """A table whose records are being grouped: what groups would show, and which violate a requirement."""
 
     table: Table
     guarantee: Guarantee
@@ -129,9 +129,9 @@ class Canvas:
             for totals in map(groups.totals, missing)
         )
         if self.beginnings:
-            notes += (f"codes of {quoted(self.beginnings)} are shown by what those of a group begin with",)
+            notes += (f"codes of {quoted(self.beginnings)} are shown by the prefix that each group shares",)
         if mixed:
-            notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
+            notes += (f"{mixed} cells show the wildcard, as the key is missing for others in their group",)
         figures = {"groups": len(groups.sizes), "cells_covered": mixed}
         return Release.record_by_record(self.show_groups(groups), notes=notes, figures=figures)
 
@@ -147,7 +147,7 @@ def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
 
 
 class LocalRecoding(EnforcingMethod):
-    """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
+    """Groups the records and shows each key as the range of its group; a method writes ``group``."""
 
     analyst_note = RANGES
     gives = Gives(generalised=True, suppressed=True)
@@ -155,8 +155,11 @@ class LocalRecoding(EnforcingMethod):
 
     exact_ends: bool = param(
         False,
-        "End ranges at the lowest and highest value of a group, as published, and not at round numbers.",
-        hint="these are values of real people",
+        (
+            "End ranges at the lowest and highest value of a group, as in the paper, instead of at round "
+            "numbers."
+        ),
+        hint="these ends are values of real people",
         advanced=True,
     )
 

@@ -1,4 +1,4 @@
-"""Area coarsening: areas where few people live are shown by larger ones."""
+"""Area coarsening: areas with few inhabitants are replaced by larger ones."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _POPULATION = "population"
 class AreaCoarsening(Method):
     r"""Replace areas by larger ones until every area shown has enough inhabitants.
 
-    Areas climb the hierarchy of their column. Where an area that some record has is home to fewer than
-    :math:`N` people,
+    Areas are generalised along the hierarchy of their column. Where an area that occurs in the records has
+    fewer than :math:`N` inhabitants,
 
     .. math::
 
         P(a) = \sum_{b \preceq a} p_b < N
 
-    it and all areas beside it below the same larger area are shown as that one, and so on upwards. All of
-    them climb, and not only the small one: if its neighbours stayed, the larger area would stand for the
+    it and all its siblings within the same larger area are shown as that larger area, and so on upwards. All
+    siblings are generalised, not only the small one: if they stayed, the larger area would stand for the
     small one alone.
 
     See Also
     --------
     Recoding : all values at a fixed level.
-    GlobalRecoding : the levels at which people are alike in all keys.
+    GlobalRecoding : the levels that give k-anonymity in all keys.
 
     Notes
     -----
@@ -50,18 +50,18 @@ class AreaCoarsening(Method):
     people for the first three digits of a zip code, 10,000 or 200,000 for regions of European files for
     researchers or the public.
 
-    **Guarantees.** In every area that is shown live at least ``threshold`` people; where all areas together
-    have fewer, none is shown. What is shown is true: an area lies in the one it is shown by, and no
-    area lies in two that are shown.
+    **Guarantees.** Every area shown has at least ``threshold`` inhabitants; if all areas together have fewer,
+    none is shown. Labels are true: an area lies within the area that is shown for it, and in no other area
+    shown.
 
-    **Risk to know.** People must be counted in the population, and the threshold says nothing of other
-    columns: k-anonymity is asked for apart. Columns that tell the area too (a hospital, a number of a
-    telephone) must be coarsened along.
+    **Risk to know.** Inhabitants must be counted in the population, and the threshold does not protect other
+    columns: require k-anonymity as well. Columns that reveal the area too (a hospital, a phone number) must
+    be generalised as well.
 
     **Ties, missing, weights.** ``population`` names a table with a column of the same name as each column
     that is protected, and the column *population*. Without it the weights of the records are summed, and
-    without weights the persons of the file are counted, which is noted: they are fewer than the people who
-    live there, so that more is coarsened than must be. Missing areas stay missing.
+    without weights the persons of the file are counted, which is noted: they are fewer than the inhabitants,
+    so areas become larger than necessary. Missing areas stay missing.
 
     **Cost.** :math:`O(n)` per column.
 
@@ -90,7 +90,7 @@ class AreaCoarsening(Method):
 
     threshold: int = param(
         20_000,
-        "Fewest people that live in an area that is shown.",
+        "Smallest number of inhabitants of an area that is shown.",
         ge=1,
         le=10**10,
         unit="people",
@@ -101,7 +101,9 @@ class AreaCoarsening(Method):
         hint="20,000 under HIPAA; 10,000 and 200,000 for regions of European files",
     )
     population: Resource | None = param(
-        None, "Table of areas with the column population; else weights or persons are counted.", holds="table"
+        None,
+        "Table of areas with the column population; else weights or persons are counted.",
+        holds="table",
     )
     hierarchies: PerColumn[Resource] | None = param(
         None, "Resource with the hierarchy of each column, where the schema names none.", holds="hierarchy"

@@ -1,4 +1,4 @@
-"""Global recoding: the levels of the keys at which least is lost, proved to be the best of all."""
+"""Global recoding: the levels of the keys with the least information loss, proved optimal."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ class GlobalRecoding(EnforcingMethod):
     r"""Find the hierarchy level of each key that gives k-anonymity with the least information loss.
 
     Every combination of levels :math:`\ell = (\ell_1, \dots, \ell_m)`, one for each key, is a node of a
-    lattice; records in classes that do not meet what is asked are suppressed, as long as they are no more
-    than a share :math:`s` of all. Among the nodes for which that is enough the one with the least loss is
-    taken, by default
+    lattice. Records in equivalence classes that violate a requirement are suppressed, up to a share :math:`s`
+    of all records. Among the nodes for which this suffices, the one with the least loss is taken, by default
 
     .. math::
 
@@ -68,33 +67,33 @@ class GlobalRecoding(EnforcingMethod):
     See Also
     --------
     recoding : fixed levels; what is fitted here is one.
-    classification-metric : the objective for who will predict something from the keys.
+    classification-metric : the objective if the keys are used for prediction.
 
     Notes
     -----
-    **When to use.** When all records of a key should be on one level, so that tables can be made and
-    compared, and labels should mean something. Where that costs too much, a local recoding loses less: with
-    ``local`` and ``suppression`` 100 the nodes are gone through from the finest to the coarsest, and every
-    record is shown at the first at which enough of those that are left are alike to it. On Adult with nine
-    keys the granularity is then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
+    **When to use.** All records of a key should be on one level, so that tables can be computed and compared,
+    with meaningful labels. Where that loses too much, use local recoding: with ``local`` and ``suppression``
+    100 the nodes are tried from the finest to the coarsest, and every record is shown at the first node at
+    which its class among the remaining records is large enough. On Adult with nine keys the granularity is
+    then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
 
-    **Guarantees.** k people alike, and all else that is asked, measured on the release. The node is the best
-    of the whole lattice; if ``budget`` did not suffice for the proof, the notes say by how much a better one
-    could be better. Of nodes with equal loss that with the fewest suppressed records is taken, then that
-    with the lowest sum of levels, then the first in the order of the keys' names.
+    **Guarantees.** k-anonymity and all further requirements, measured on the release. The node is the best of
+    the whole lattice; if ``budget`` did not suffice for the proof, the notes give a bound on the possible
+    improvement. Of nodes with equal loss that with the fewest suppressed records is taken, then that with the
+    lowest sum of levels, then the first in the order of the keys' names.
 
-    **Risk to know.** Suppressed records show ``*`` in all keys. If they do not meet what is asked as a class
-    of their own (there are fewer than k), they are left out of the release, and the notes say how many. Who
-    knows that somebody is missing learns that they were rare. A hierarchy that was grown from the data has
-    ends that depend on them.
+    **Risk to know.** Suppressed records show ``*`` in all keys. If they do not meet the requirements as a
+    class of their own (for example, if there are fewer than k), they are removed from the release, and the
+    notes say how many. An intruder who knows that a person is missing learns that the person was rare. A
+    hierarchy that was built from the data has limits that depend on the data.
 
     **Ties, missing, weights.** A missing key is a value that no level changes, except a root that is the
     wildcard, which stands for any value or none; ``missing`` says what it counts for. Losses are weighted if
     the table is, and of cells that had a value; people are counted, not weights.
 
-    **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node looked at;
-    bounds leave out most. Policies other than *category* for keys with missing values, and models that
-    classes do not tell of (k-map, LKC …), cost a pass for each node.
+    **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node evaluated;
+    bounds exclude most nodes. Policies other than *category* for keys with missing values, and models that do
+    not follow from the classes (k-map, LKC …), cost a pass for each node.
 
     Examples
     --------
@@ -129,9 +128,9 @@ class GlobalRecoding(EnforcingMethod):
     objective: ObjectiveName = param("loss", "What is minimised.", choices=OBJECTIVES)
     aggregate: Aggregate = param(
         "geometric",
-        "How the losses of the keys make one.",
+        "How the losses of the keys are aggregated.",
         choices={
-            "geometric": "The geometric mean of one plus each loss, less one.",
+            "geometric": "The geometric mean of one plus each loss, minus one.",
             "arithmetic": "The mean of the losses.",
         },
         when="objective=loss",
@@ -140,13 +139,15 @@ class GlobalRecoding(EnforcingMethod):
     target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
     local: bool = param(
         default=False,
-        help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
-        "do; with suppression=100 all are.",
+        help=(
+            "Whether suppressed records are recoded among themselves, at the lowest levels that meet the "
+            "requirements; with suppression=100, all records are."
+        ),
         label="Recode suppressed records",
     )
     budget: int = param(
         20_000,
-        "Most nodes that are looked at; if they do not suffice, the best found is taken, with a bound.",
+        "Largest number of nodes to evaluate; if it does not suffice, the best found is taken, with a bound.",
         ge=1,
         le=10**9,
         advanced=True,

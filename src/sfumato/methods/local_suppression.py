@@ -71,8 +71,8 @@ class LocalSuppression(EnforcingMethod):
     done. That a cell is suppressed may itself tell that its value is rare.
 
     **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
-    the one that suppresses the keys of most values is taken. Persons are counted where a column tells whose
-    record it is. Sampling weights are not used.
+    the one that suppresses the keys of most values is taken. With a column of persons, people are counted
+    instead of records. Sampling weights are not used.
 
     **Cost.** :math:`O(2^q n)` for :math:`q` keys; of more than twelve not all patterns are tried. About five
     seconds for 100,000 records of nine keys under ``any``, two under ``category``. What ``also`` asks is

@@ -98,10 +98,9 @@ class UniformNoise(FactorNoise):
 
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
     :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
     rely on it. With one factor per record every ratio of two protected columns is released exactly.
 
@@ -171,12 +170,11 @@ class LognormalNoise(FactorNoise):
 
     **Guarantees.** Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
-    factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
-    per record every ratio of two protected columns is released exactly.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all factors are
+    below 0.14, and sums over few records are off. Zeros are told as they are. With one factor per record
+    every ratio of two protected columns is released exactly.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
     not used.
@@ -247,13 +245,12 @@ class HohneNoise(BlockMethod):
     those of the original up to rounding, whatever :math:`s`; the covariance matrix if there are more records
     than columns.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Zeros stay together: every zero of a column becomes one and the same value. As
-    :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
-    record keeps its values, and one of two shows the same two, changed places or not: nothing else has their
-    mean and variance.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. Zeros stay together: every zero of a column becomes one and the same value. As :math:`s` grows,
+    restoring the variance shrinks the differences among ordinary records. A stratum of one record keeps its
+    values, and one of two shows the same two, changed places or not: nothing else has their mean and
+    variance.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
     are over the records that have the values, and restoring covariances asks for complete records.

@@ -75,7 +75,7 @@ def why_missing(table: Table, method: str) -> str | None:
 
 
 class MomentNoise(BlockMethod):
-    """Draws for each record on its own, by the moments of the whole table."""
+    """Draws for each record separately, by the moments of the whole table."""
 
     kinds = frozenset({Kind.CONTINUOUS})
     rounds = 2
@@ -110,17 +110,16 @@ class UncorrelatedNoise(MomentNoise):
 
     Notes
     -----
-    **When to use.** The plain method that others are compared with. A single column, or columns whose
-    correlations nobody will study.
+    **When to use.** The baseline for other methods. A single column, or columns whose correlations are not
+    analysed.
 
     **Guarantees.** Unbiased means and covariances. The noise of a column does not depend on which other
     columns are protected.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Independent errors cancel over columns: who knows many columns of a person finds the
-    record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. Independent errors cancel over columns: an intruder who knows many columns of a person finds the
+    record even with much noise. An outlier stays an outlier. Values may leave their range unless the schema
     declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing. Weights are not used:
@@ -206,13 +205,11 @@ class CorrelatedNoise(MomentNoise):
 
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Skewed columns: an outlier stays an outlier, and small values drown while large ones
-    barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
-    the same data with different noise averages it away. A column or stratum in which nothing varies, or
-    with a single record, gets no noise.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. Skewed columns: an outlier stays an outlier, and small values drown while large ones barely move.
+    Values may leave their range (a negative income). A column or stratum in which nothing varies, or with a
+    single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
     over the records that have both values. Weights are not used.
@@ -288,14 +285,13 @@ class KimNoise(CorrelatedNoise):
     **Guarantees.** Means and covariances in expectation; with ``restore="exactly"`` up to rounding. Collinear
     columns stay collinear.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
-    strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
-    their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments
-    only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise;
-    and two records whose moments are restored exactly show their own values, changed places or not.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study strata,
+    protect within them. Distributions of skewed columns come nearer to normal, and values may leave their
+    range; where the schema declares a range or whole numbers, clipping and rounding leave the moments only
+    nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise; and two
+    records whose moments are restored exactly show their own values, changed places or not.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
     over the records that have both values, and restoring exactly asks for complete records. Constants stay.

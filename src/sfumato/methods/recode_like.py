@@ -1,4 +1,4 @@
-"""Recoding like another release: what was fitted on one table is applied to another."""
+"""Recoding like another release: the classes of one table are applied to another."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class RecodeLike(Method):
 
         B(x) = \arg\min_{B \ni x} \frac{1}{q} \sum_{j=1}^{q} w(B_j)
 
-    where :math:`w` is the share of its domain that a value spans, as information loss counts it:
-    :math:`(hi - lo)/(max - min)` for a range, :math:`(members - 1)/(leaves - 1)` for a label, 0 for an exact
-    value, 1 for the wildcard. The domain is that of ``like``. Of boxes equally narrow the first in ``like``
-    is taken. So a recoding is fitted once and applied later, to another year or to those who came late.
+    where :math:`w` is the share of the domain that a value covers, as in the information loss: :math:`(hi -
+    lo)/(max - min)` for a range, :math:`(members - 1)/(leaves - 1)` for a label, 0 for an exact value, 1 for
+    the wildcard. The domain is that of ``like``. Of equally narrow boxes the first in ``like`` is taken. So a
+    recoding is fitted once and applied later, to another year or to late records.
 
     See Also
     --------
@@ -52,25 +52,25 @@ class RecodeLike(Method):
 
     Notes
     -----
-    **When to use.** New records must be shown in the very classes of an earlier release: a panel's next wave,
-    a file that arrives in parts. Give ``like`` the protected table, ``resources={"first": release.table}``
-    or a file with it in a plan's ``[resources]``; the release of a local recoding has both ready, in
-    ``fitted`` and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that hug the
-    records they were made of leave gaps between them, and of a small table cover few others.
+    **When to use.** New records must be shown in the same classes as an earlier release: a panel's next wave,
+    a file that arrives in parts. Give ``like`` the protected table, ``resources={"first": release.table}`` or
+    a file with it in a plan's ``[resources]``; the release of a local recoding has both ready, in ``fitted``
+    and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that fit their records
+    tightly leave gaps, and those of a small table cover few other records.
 
-    **Guarantees.** Every record lies in what it shows. Nothing else is promised of the new table: k was
-    counted in the other one. The new records *add* to the classes of the first table if both are published as
-    one; measure the joint release. A record that no box covers is shown as the wildcard in every key
-    (``unseen="suppress"``), or there is no release at all (``"raise"``).
+    **Guarantees.** Every record lies within the ranges and labels that it shows. Nothing else is guaranteed
+    for the new table: k was counted in the other one. The new records *add* to the classes of the first table
+    if both are published as one; measure the joint release. A record that no box covers is shown as the
+    wildcard in every key (``unseen="suppress"``), or there is no release at all (``"raise"``).
 
-    **Risk to know.** The new records were not asked when the boxes were made: a box may hold just one of
-    them, and who is new in it can be told by comparing the two releases. Require ``k`` of the new release,
-    and suppress what fails. Ranges that follow the first table's records tell of those records.
+    **Risk to know.** The boxes were made without the new records: a box may contain only one of them, and
+    comparing the two releases shows which record is new. Require ``k`` of the new release, and suppress what
+    fails. Ranges that follow the first table's records disclose information about those records.
 
     **Ties, missing, weights.** A missing value lies in boxes where the key is missing or the wildcard. With
-    ``missing="any"`` a missing key of a box covers every value, as if the whole domain were spanned, and the
-    cell is suppressed: right for a release by local suppression. A value that ``like`` never saw lies in
-    ranges that hold it, and among categories in the wildcard alone. Weights are not used.
+    ``missing="any"`` a missing key of a box covers every value, as if it spanned the whole domain, and the
+    cell is suppressed: right for a release by local suppression. A value that is not in ``like`` lies in
+    ranges that contain it; a category only in the wildcard. Weights are not used.
 
     **Cost.** About :math:`O(\log m)` for each record if the :math:`m` boxes do not overlap; up to
     :math:`O(m)` if most overlap. A label that is no range in any order of the values costs a byte for each
@@ -109,17 +109,17 @@ class RecodeLike(Method):
     )
     unseen: Literal["suppress", "raise"] = param(
         "suppress",
-        "What is done with records that no combination covers.",
+        "How records that no combination covers are treated.",
         choices={
-            "suppress": "They show the wildcard in every key.",
-            "raise": "Nothing is released: it is an error.",
+            "suppress": "They are suppressed: every key shows the wildcard.",
+            "raise": "As an error: nothing is released.",
         },
         renamed={"withhold": "suppress"},
         label="Uncovered records",
     )
     missing: Literal["category", "any"] = param(
         "category",
-        "What a missing key stands for there.",
+        "What a missing key means in the other release.",
         choices={
             "category": "A missing value.",
             "any": "Any value, which is then suppressed: right for a release by local suppression.",

@@ -65,17 +65,17 @@ class Recoding(Method):
 
     Notes
     -----
-    **When to use.** Levels that were decided beforehand, by a rule or by global-recoding on another table:
-    what that has fitted is a recoding (``release.fitted``), so that a later delivery gets the same labels.
+    **When to use.** Levels that were chosen beforehand, by a rule or by global-recoding on another table: its
+    result is a recoding (``release.fitted``), so that a later file gets the same labels.
 
-    **Guarantees.** None: how many are alike depends on the data, so measure it. What is shown is true: each
-    label covers the value it stands for.
+    **Guarantees.** None: the sizes of equivalence classes depend on the data, so measure them. Labels are
+    true: each label covers the value it replaces.
 
-    **Risk to know.** A hierarchy that was grown from the data themselves has ends and groups that depend on
-    them; for data that come again declare one.
+    **Risk to know.** A hierarchy that was built from the data has limits and groups that depend on the data;
+    for recurring data declare one.
 
     **Ties, missing, weights.** Equal values have equal labels. Missing values stay missing, except at a root
-    that is the wildcard, which stands for any value or none. A value that the hierarchy does not hold is an
+    that is the wildcard, which stands for any value or none. A value that is not in the hierarchy is an
     error, or with ``unseen="root"`` shown as the root. Weights are not used.
 
     **Cost.** :math:`O(n)` per column.
@@ -101,7 +101,10 @@ class Recoding(Method):
 
     levels: PerColumn[int] = param(
         1,
-        "Level of the hierarchy that is shown, 0 being the values themselves; above the last it is the root.",
+        (
+            "Level of the hierarchy to show: 0 is the values themselves, numbers above the last level mean "
+            "the root."
+        ),
         ge=0,
         le=99,
         symbol="ℓ",
@@ -113,8 +116,8 @@ class Recoding(Method):
     )
     unseen: Unseen = param(
         "raise",
-        "What is done with values that the hierarchy does not hold.",
-        choices={"raise": "Nothing is released: it is an error.", "root": "They are shown as its root."},
+        "How values that are not in the hierarchy are treated.",
+        choices={"raise": "As an error: nothing is released.", "root": "They are shown as its root."},
         label="Unseen values",
     )
 

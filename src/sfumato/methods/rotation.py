@@ -59,11 +59,10 @@ class RotationNoise(Method):
     variance. Where the schema declares a range or whole numbers, clipping and rounding leave this only nearly
     true.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
-    Small angles leave records near themselves. The means of subgroups are not kept; to
-    keep them, protect within strata, of which none may have one or two records. Distributions come nearer
-    to normal, and values may leave their range. An intruder who knows all other records of a group can
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once. Small angles leave records near themselves. The means of subgroups are not
+    kept; to keep them, protect within strata, of which none may have one or two records. Distributions come
+    nearer to normal, and values may leave their range. An intruder who knows all other records of a group can
     solve for the last one, so do not publish who was in a group with whom.
 
     **Ties, missing, weights.** Ties are broken apart. Constants stay. Missing values stay missing, and

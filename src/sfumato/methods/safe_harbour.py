@@ -98,9 +98,9 @@ class SafeHarbour(Method):
 
     **Ties, missing, weights.** A masked key is shown as the wildcard (``show="wildcard"``), also where it was
     missing, or as missing. Wildcards are alike to wildcards only; what a *missing* key is alike to says
-    ``missing``. Where a column tells whose record it is, people are counted. Weights are not used. Numbers
-    become ranges, categories labels of their hierarchy. A hierarchy that is not declared is proposed from
-    the values; for Table S3 age is cut into 20 and 5 ranges of equal width, as the paper does not say
+    ``missing``. With a column of persons, people are counted instead of records. Weights are not used.
+    Numbers become ranges, categories labels of their hierarchy. A hierarchy that is not declared is proposed
+    from the values; for Table S3 age is cut into 20 and 5 ranges of equal width, as the paper does not say
     which.
 
     **Cost.** For each turn that of grouping by the keys, :math:`O(n \log n)`.

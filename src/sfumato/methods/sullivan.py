@@ -58,11 +58,11 @@ class SullivanNoise(Method):
     **Guarantees.** With ``values="same"`` each column has exactly its original values. With ``values="new"``
     its distribution function moves by no more than :math:`1/n_j` anywhere, and no value leaves the range.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
-    The largest value is shown, exactly or nearly, at some record: top-code it if it names
-    somebody. A value that many records share, such as 0, keeps them until the noise reaches across half of
-    their share. Correlations of the values themselves, unlike those of ranks, are not looked after.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once. The largest value is shown, exactly or nearly, at some record: top-code it
+    if it names somebody. A value that many records share, such as 0, keeps them until the noise reaches
+    across half of their share. Correlations of the values themselves, unlike those of ranks, are not looked
+    after.
 
     **Ties, missing, weights.** Tied values have one score and part by their noise; afterwards as many are
     tied, or one or two fewer with new values. An ordinal column has no values between its categories and

@@ -55,8 +55,8 @@ class RecordSuppression(EnforcingMethod):
     of the common is not a sample of all, and totals are biased.
 
     **Ties, missing, weights.** All records alike fail together. Missing values count as ``missing`` says.
-    Set-valued keys have no star: they become missing or are dropped, and k is asked of any two items.
-    Persons are counted where a column tells whose record it is. Weights are not used.
+    Set-valued keys have no wildcard: they become missing or are dropped, and k applies to any two items. With
+    a column of persons, people are counted instead of records. Weights are not used.
 
     **Cost.** A few rounds, each of which measures what is asked.
 
@@ -204,7 +204,7 @@ class AttributeSuppression(EnforcingMethod):
     cells first.
 
     **Ties, missing, weights.** Of choices that weigh the same, the first by name is taken. Missing values
-    count as ``missing`` says. Persons are counted where a column tells whose record it is.
+    count as ``missing`` says. With a column of persons, people are counted instead of records.
 
     **Cost.** Each choice that is tried is measured; those with a part that fails are not tried. At most
     :math:`2^q` for :math:`q` keys, mostly far fewer.
