@@ -1,4 +1,4 @@
-"""Date shifting: all dates of a person move together, so that what lies between them stays."""
+"""Date shifting: all dates of a person move together, so that the intervals between them stay."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ class DateShifting(Method):
         \delta_p \in \{ -D, \dots, -1, 1, \dots, D \} \text{ with the same chance}
 
     where :math:`p(i)` is the person of record :math:`i`, :math:`D` the largest shift in ``days``, and the
-    shifts are multiples of ``step``: with 7 the day of the week survives. Nobody stays where they were.
+    shifts are multiples of ``step``: with 7 the day of the week is kept. No shift is zero.
 
     See Also
     --------
-    UncorrelatedNoise : moves each date by itself.
-    NaiveCoarsening : shows in which interval a date lies.
+    UncorrelatedNoise : moves each date independently.
+    NaiveCoarsening : replaces a date by an interval.
 
     Notes
     -----
     **When to use.** Histories of patients or customers, in which the time between events matters and the
-    calendar does not. Name all date columns of the person: one that is left out tells the shift of all
+    calendar does not. Name all date columns of the person: one that is left out reveals the shift of all
     others.
 
     **Guarantees.** The time between any two dates of a person (``by="household"``: of a household) stays
-    exactly as it was, also across the tables of one plan that have the same numbers of people. No date moves
-    by more than ``days``, and none by nothing.
+    exactly as it was, also across the tables of one plan that have the same numbers of people. Every date
+    moves, by at most ``days``.
 
     **Risk to know.** A sequence of intervals can be as unique as the dates themselves. One date that is known
     exactly, such as a public accident, gives the shift and with it all the person's dates. Without a column
-    of persons each record moves by itself. Season and weekday blur by as much as the shift; ages that are
+    of persons each record has its own shift. Season and weekday blur by as much as the shift; ages that are
     computed from the dates stay.
 
     **Ties, missing, weights.** Equal dates of one person stay equal. Missing dates stay missing; records
-    without a number move by themselves. Times of day stay. Weights are not used.
+    without a person number have their own shift. Times of day stay. Weights are not used.
 
-    **Cost.** :math:`O(n)`: the shift of a person is a keyed hash of their number (SipHash), so that nobody
-    needs a list, and nobody can tell it without the seed.
+    **Cost.** :math:`O(n)`: the shift of a person is a keyed hash of their number (SipHash), so that no list
+    is needed, and the shift cannot be computed without the seed.
 
     Examples
     --------

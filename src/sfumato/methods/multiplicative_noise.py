@@ -35,7 +35,7 @@ class FactorNoise(BlockMethod):
 
     per: Literal["cell", "record"] = param(
         "cell",
-        "What has a factor of its own.",
+        "What gets a factor of its own.",
         choices={
             "cell": "Each cell.",
             "record": "Each record, for all its protected cells: their ratios stay.",
@@ -92,17 +92,17 @@ class UniformNoise(FactorNoise):
 
     Notes
     -----
-    **When to use.** Amounts for which a relative error is what one can promise: no value is off
-    by more than :math:`100\,\beta` per cent. One factor per record keeps the shares of a total, and a total
-    stays the sum of its parts.
+    **When to use.** Amounts for which a bounded relative error is enough: no value is off by more than
+    :math:`100\,\beta` per cent. One factor per record keeps the shares of a total, and a total stays the sum
+    of its parts.
 
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
     **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
     the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
-    noise. The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
-    :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
-    rely on it. With one factor per record every ratio of two protected columns is released exactly.
+    noise. The bound reveals to an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
+    :math:`y/(1-\beta)`. Zeros are released unchanged. On skewed columns ranks barely change: measure the
+    risk. With one factor per record every ratio of two protected columns is released exactly.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
     not used.
@@ -126,7 +126,7 @@ class UniformNoise(FactorNoise):
 
     spread: float = param(
         0.1,
-        "Farthest that a factor lies from one.",
+        "Largest distance of a factor from one.",
         gt=0,
         lt=1,
         symbol="β",
@@ -173,8 +173,8 @@ class LognormalNoise(FactorNoise):
     **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
     the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
     noise. For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all factors are
-    below 0.14, and sums over few records are off. Zeros are told as they are. With one factor per record
-    every ratio of two protected columns is released exactly.
+    below 0.14, and sums over few records are far off. Zeros are released unchanged. With one factor per
+    record every ratio of two protected columns is released exactly.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
     not used.
@@ -222,7 +222,7 @@ class HohneNoise(BlockMethod):
         \varepsilon_{ij} \sim N(0, s^2), \quad \sigma_i = \pm 1
 
     where the sign :math:`\sigma_i` is drawn once for a record, so that a record's values rise or fall
-    together. Then, for ``restore="variances"``, each column is moved and stretched
+    together. Then, for ``restore="variances"``, each column is shifted and scaled
 
     .. math::
 
@@ -247,14 +247,13 @@ class HohneNoise(BlockMethod):
 
     **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
     the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
-    noise. Zeros stay together: every zero of a column becomes one and the same value. As :math:`s` grows,
-    restoring the variance shrinks the differences among ordinary records. A stratum of one record keeps its
-    values, and one of two shows the same two, changed places or not: nothing else has their mean and
-    variance.
+    noise. All zeros of a column become the same value. As :math:`s` grows, restoring the variance shrinks the
+    differences among ordinary records. A stratum of one record keeps its values, and a stratum of two shows
+    the same two values, swapped or not: no others have their mean and variance.
 
-    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
-    are over the records that have the values, and restoring covariances asks for complete records.
-    Constants stay. Weights are not used.
+    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments are
+    over the records that have the values, and restoring covariances requires complete records. Constants
+    stay. Weights are not used.
 
     **Cost.** :math:`O(n)`, five passes.
 
@@ -296,7 +295,7 @@ class HohneNoise(BlockMethod):
     )
     restore: Literal["variances", "covariances"] = param(
         "variances",
-        "Which second moments of the original the release has.",
+        "Which second moments of the original the release keeps.",
         choices={
             "variances": "The variance of each column.",
             "covariances": "All variances and covariances, for which no value may be missing.",

@@ -98,14 +98,14 @@ class UncorrelatedNoise(MomentNoise):
         y_{ij} = x_{ij} + \varepsilon_{ij}, \qquad
         \varepsilon_{ij} \sim N\left(0, \left(\frac{\sigma}{100}\, f_j\, s_j\right)^2\right)
 
-    where :math:`s_j` is the standard deviation of column :math:`j` and :math:`f_j` its ``multiple``, 1 unless
-    said. All draws are independent. Means and covariances between columns are those of the original in
+    where :math:`s_j` is the standard deviation of column :math:`j` and :math:`f_j` its ``multiple``, 1 by
+    default. All draws are independent. Means and covariances between columns are those of the original in
     expectation; a variance grows by the factor :math:`1 + (\sigma f_j / 100)^2`, so correlations shrink.
 
     See Also
     --------
     CorrelatedNoise : noise with the correlations of the data.
-    KimNoise : the same, with variances brought back.
+    KimNoise : the same, with variances restored.
     UniformNoise : noise in proportion to the value.
 
     Notes
@@ -160,7 +160,7 @@ class UncorrelatedNoise(MomentNoise):
     )
     multiple: PerColumn[float] = param(
         1.0,
-        "Multiple of the deviation that a column gets.",
+        "Factor by which the deviation of a column is multiplied.",
         gt=0,
         le=1000,
         symbol="f",
@@ -187,14 +187,14 @@ class CorrelatedNoise(MomentNoise):
 
         Y = X + N(0, \gamma\,\Sigma)
 
-    where :math:`\Sigma` is the covariance matrix of the protected columns. The covariance of the release
-    is :math:`(1+\gamma)\,\Sigma` in expectation: means and correlations survive, variances grow by a known
+    where :math:`\Sigma` is the covariance matrix of the protected columns. The covariance of the release is
+    :math:`(1+\gamma)\,\Sigma` in expectation: means and correlations are kept, variances grow by a known
     factor.
 
     See Also
     --------
-    UncorrelatedNoise : the plain method, column by column.
-    KimNoise : brings the variances back.
+    UncorrelatedNoise : independent noise, column by column.
+    KimNoise : restores the variances.
     HohneNoise : noise in proportion to the value, with means and variances restored.
     RankSwapping : exchanges values instead of moving them.
 
@@ -279,8 +279,8 @@ class KimNoise(CorrelatedNoise):
 
     Notes
     -----
-    **When to use.** Regressions and correlations over all records are what the release is for, and they are
-    to be computed from it as from the original, without a correction for noise.
+    **When to use.** The release is used for regressions and correlations over all records, computed as from
+    the original, without a correction for noise.
 
     **Guarantees.** Means and covariances in expectation; with ``restore="exactly"`` up to rounding. Collinear
     columns stay collinear.
@@ -288,13 +288,13 @@ class KimNoise(CorrelatedNoise):
     **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
     the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
     noise. The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study strata,
-    protect within them. Distributions of skewed columns come nearer to normal, and values may leave their
-    range; where the schema declares a range or whole numbers, clipping and rounding leave the moments only
-    nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise; and two
-    records whose moments are restored exactly show their own values, changed places or not.
+    protect within them. Distributions of skewed columns become more normal, and values may leave their range;
+    where the schema declares a range or whole numbers, clipping and rounding keep the moments only
+    approximately. A column or stratum in which nothing varies, or with a single record, gets no noise; and
+    two records whose moments are restored exactly show their own values, swapped or not.
 
-    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
-    over the records that have both values, and restoring exactly asks for complete records. Constants stay.
+    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken over
+    the records that have both values, and restoring exactly requires complete records. Constants stay.
     Weights are not used.
 
     **Cost.** :math:`O(n)`, three passes.

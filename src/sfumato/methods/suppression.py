@@ -31,34 +31,34 @@ class RecordSuppression(EnforcingMethod):
         W_0 = \emptyset, \qquad W_{t+1} = W_t \cup \{ i : i \text{ fails in the table without the keys of }
         W_t \}
 
-    until nobody fails. What a record must meet is k, whatever ``also`` asks, or both: every model that is
-    measured by its worst record can be enforced, k-map, δ-presence, LKC-privacy, :math:`k^m` on sets of items
-    and the risk of each record (``prosecutor-risk <= 0.2``) among them.
+    until no record fails. A record must meet k, the requirements in ``also``, or both: every model that is
+    measured by its worst record can be enforced, including k-map, δ-presence, LKC-privacy, :math:`k^m` on
+    sets of items and the risk of each record (``prosecutor-risk <= 0.2``).
 
     See Also
     --------
-    local-suppression : suppresses single cells, far fewer where few keys give a record away.
+    local-suppression : suppresses single cells, far fewer where a few keys make a record unique.
     attribute-suppression : suppresses the same keys of all records.
 
     Notes
     -----
-    **When to use.** Last, after recoding, for the few records that are left; or alone, to enforce a model
-    that no other method knows.
+    **When to use.** Last, after recoding, for the few remaining records at risk; or alone, to enforce a model
+    that no other method supports.
 
-    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is
-    no release. Records that are not suppressed are as they were. Never are more than ``limit`` per cent of
-    the records suppressed or dropped.
+    **Guarantees.** The release is measured: all requirements are met under the policy ``missing``, or nothing
+    is released. Records that are not suppressed do not change. At most ``limit`` per cent of the records are
+    suppressed or dropped.
 
-    **Risk to know.** Records that are suppressed (``show`` = ``wildcard`` or ``missing``) are all alike in
-    the keys and stand beside their other columns; if they themselves do not meet what is asked, being too
-    few or too much alike, they are dropped. Where many records are unique, most of the table goes; a sample
-    of the common is not a sample of all, and totals are biased.
+    **Risk to know.** Suppressed records (``show`` = ``wildcard`` or ``missing``) form one equivalence class
+    and keep their other columns; if this class itself does not meet the requirements, because it is too small
+    or not diverse enough, its records are dropped. Where many records are unique, most of the table is lost;
+    the remaining common records are not a sample of all, and totals are biased.
 
-    **Ties, missing, weights.** All records alike fail together. Missing values count as ``missing`` says.
-    Set-valued keys have no wildcard: they become missing or are dropped, and k applies to any two items. With
-    a column of persons, people are counted instead of records. Weights are not used.
+    **Ties, missing, weights.** Records of one equivalence class fail together. Missing values count as
+    ``missing`` says. Set-valued keys have no wildcard: they become missing or are dropped, and k applies to
+    any two items. With a column of persons, people are counted instead of records. Weights are not used.
 
-    **Cost.** A few rounds, each of which measures what is asked.
+    **Cost.** A few rounds, each of which measures the requirements.
 
     Examples
     --------
@@ -85,17 +85,17 @@ class RecordSuppression(EnforcingMethod):
 
     show: Literal["wildcard", "missing", "drop"] = param(
         "wildcard",
-        "What is left of a record that is suppressed.",
+        "What a suppressed record shows.",
         choices={
             "wildcard": "Its keys show the wildcard, `*`.",
             "missing": "Its keys are missing.",
-            "drop": "Nothing: the record is left out.",
+            "drop": "Nothing: the record is dropped.",
         },
         renamed={"star": "wildcard"},
         label="Suppressed records",
     )
     limit: float = param(
-        100.0, "Most records that may be suppressed or dropped; an error if more would be.", ge=0, le=100,
+        100.0, "Largest share of records to suppress or drop; an error if more must be.", ge=0, le=100,
         unit="per cent of the records",
         label="Most suppressed",
     )  # fmt: skip
@@ -187,26 +187,26 @@ class AttributeSuppression(EnforcingMethod):
 
     See Also
     --------
-    trivial-removal : suppresses all columns that it is given.
+    trivial-removal : suppresses all chosen columns.
     local-suppression : suppresses single cells.
     record-suppression : suppresses the keys of single records.
 
     Notes
     -----
-    **When to use.** Few keys out of many are needed, and it does not matter much which. Everything that is
-    shown is complete, so no method of analysis has to cope with holes.
+    **When to use.** Few keys out of many are needed, and it does not matter much which. Columns that are
+    shown are complete, so analyses need not deal with missing values.
 
-    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is no
-    release. With up to 20 keys no choice of columns of more importance would do, for k and all models that
-    hold of a table if they hold of a finer one; of more keys, columns are given up one by one.
+    **Guarantees.** The release is measured: all requirements are met under the policy ``missing``, or nothing
+    is released. With up to 20 keys, no choice of columns with more importance meets k or any model that a
+    coarser table meets whenever a finer one does; with more keys, columns are suppressed one by one.
 
     **Risk to know.** A single rare value, even a typing error, costs its column. Suppress or recode single
     cells first.
 
-    **Ties, missing, weights.** Of choices that weigh the same, the first by name is taken. Missing values
+    **Ties, missing, weights.** Of choices with equal importance, the first by name is taken. Missing values
     count as ``missing`` says. With a column of persons, people are counted instead of records.
 
-    **Cost.** Each choice that is tried is measured; those with a part that fails are not tried. At most
+    **Cost.** Each choice that is tried is measured; supersets of a failing choice are skipped. At most
     :math:`2^q` for :math:`q` keys, mostly far fewer.
 
     Examples
@@ -228,14 +228,14 @@ class AttributeSuppression(EnforcingMethod):
 
     importance: PerColumn[float] = param(
         1.0,
-        "What a column is worth: those of high importance stay if they can.",
+        "Importance of a column: important columns are kept if possible.",
         ge=0.001,
         le=1000,
         symbol="w",
     )
     show: Literal["wildcard", "missing"] = param(
         "wildcard",
-        "What stands in a column that is suppressed.",
+        "What a suppressed column shows.",
         choices={"wildcard": "The wildcard, `*`, in every record.", "missing": "Missing values."},
         renamed={"star": "wildcard"},
         label="Suppressed columns",
@@ -326,24 +326,25 @@ class _ColumnSearch:
 class TrivialRemoval(Method):
     """Suppress every value of the chosen columns.
 
-    The other end of the scale: no method protects these columns better, and none leaves less of them. What a
-    method is worth shows against this.
+    The other end of the scale: no method protects these columns better, and none keeps less of them. Compare
+    other methods with it.
 
     See Also
     --------
-    attribute-suppression : suppresses only the columns that must go.
+    attribute-suppression : suppresses only as many columns as necessary.
     resampling : the baseline that keeps values but no record.
 
     Notes
     -----
-    **When to use.** As a baseline in a comparison; or for columns that nobody needs, whose names are to stay.
+    **When to use.** As a baseline in a comparison; or for columns that are not needed but whose names should
+    stay.
 
-    **Guarantees.** Nothing of the columns is left: everyone is alike in them.
+    **Guarantees.** No information of the columns is left: all records are equal in them.
 
-    **Risk to know.** Columns that tell the same story and are not suppressed still tell it.
+    **Risk to know.** Related columns that are not suppressed still reveal the information.
 
-    **Ties, missing, weights.** A missing value is covered too, so that not even its absence is told. Weights
-    are not used.
+    **Ties, missing, weights.** Missing values are suppressed too, so that not even their absence is revealed.
+    Weights are not used.
 
     **Cost.** :math:`O(n)` per column.
 
