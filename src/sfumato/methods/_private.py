@@ -1,4 +1,4 @@
-"""What differentially private methods share: domains that are declared, who is hidden, and what was spent."""
+"""What differentially private methods share: declared domains, the unit of privacy, and the budget."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ class PrivateMethod(Method):
 
     epsilon: float = param(
         1.0,
-        "What is spent in all: how much more likely, at most e to this power, anyone makes any release.",
+        "Privacy budget: one person's data make any release at most e to this power times as likely.",
         ge=1e-3,
         le=1e3,
         symbol="ε",
         log=True,
         tune=(0.1, 100),
         drive=True,
-        hint="1 is strong and 10 says little; it is a promise only if it is not chosen by the data",
+        hint="1 is strong and 10 is weak; it is a guarantee only if it was not chosen from the data",
     )
     records: int = param(
         1,
-        "Most records of a person, all of which are hidden together.",
+        "Largest number of records of a person, which are protected together.",
         ge=1,
         le=1_000_000,
         symbol="c",
-        hint="noise grows with it; without a column of persons every record is a person",
+        hint="noise grows with it; without a column of persons every record counts as a person",
         label="Records of a person",
     )
     domain: Literal["declared", "data"] = param(
@@ -147,14 +147,14 @@ def others(table: Table) -> tuple[str, ...]:
 
 
 class LocalMethod(PrivateMethod):
-    """Protects every value where it stands: as many records come out, in the same order."""
+    """Protects every value in its place: the release has as many records, in the same order."""
 
     missing: Literal["shown", "hidden"] = param(
         "shown",
-        "Whether it shows that a value is missing.",
+        "Whether the release shows that a value is missing.",
         choices={
-            "shown": "Missing values stay missing: ε does not cover which they are.",
-            "hidden": "Missing values get noise like the others, and it does not show which they were.",
+            "shown": "Missing values stay missing: ε does not protect which they are.",
+            "hidden": "Missing values get noise like the others, and cannot be recognised.",
         },
         label="Missing values",
     )
@@ -180,7 +180,7 @@ class ByColumnMethod(LocalMethod):
 
     weight: PerColumn[float] = param(
         1.0,
-        "Share of the budget that a column gets, in proportion to those of the others.",
+        "Share of the budget that a column gets, relative to the other columns.",
         ge=1e-3,
         le=1e3,
         symbol="w",

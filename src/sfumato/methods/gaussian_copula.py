@@ -1,4 +1,4 @@
-"""Gaussian copula: columns of any kind drawn together from one normal model of their ranks."""
+"""Gaussian copula: columns of any kind are drawn jointly from one normal model of their ranks."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ class GaussianCopula(GivenMethod):
         \varepsilon \sim N(0,\; R_{XX} - B R_{SX})
 
     and a column gets the value at the share :math:`\Phi(Z^*)` of its own distribution. With an independence
-    :math:`\delta` of 1, the default, nothing of a record's own is left.
+    :math:`\delta` of 1, the default, nothing specific to a record is left.
 
     See Also
     --------
-    DataShuffling : gives out exactly the original values.
+    DataShuffling : uses exactly the original values.
     Synthesis : follows relations of any shape.
 
     Notes
     -----
-    **When to use.** As the plain model that others must beat, and for numbers whose relations are monotone.
+    **When to use.** As a baseline for other models, and for numbers whose relations are monotone.
 
-    **Guarantees.** Distributions of columns are kept but for chance, rank correlations of columns with an
-    order about so. Every category is one that the column has; numbers and dates lie between its values.
+    **Guarantees.** Distributions of columns are kept up to random error, rank correlations of ordered columns
+    approximately. Every category occurs in the original column; numbers and dates lie between its values.
 
-    **Risk to know.** Categories have no order, and what is not monotone is lost: relations among nominal
-    columns survive badly, and rules between columns break. What the given columns tell is told.
+    **Risk to know.** Relations that are not monotone are lost: those among nominal columns, whose categories
+    have no order, are kept poorly, and rules between columns are violated. What the given columns reveal
+    about the others stays in the release.
 
-    **Ties, missing, weights.** Ties part at random. Missing values stay where they are; a missing given value
-    counts as an average one. Given nominal columns enter as indicators, at most 200. There must be ten
-    records for each given column or indicator. Weights are not used.
+    **Ties, missing, weights.** Ties are separated at random. Missing values stay where they are; a missing
+    given value counts as an average one. Given nominal columns enter as indicators, at most 200. There must
+    be ten records for each given column or indicator. Weights are not used.
 
     **Cost.** :math:`O(d\,n \log n + d^2 n)` for :math:`d` columns and indicators.
 
