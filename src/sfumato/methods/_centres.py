@@ -1,4 +1,4 @@
-"""What a group shows: the centre of each kind of column, and whether a column can have the one wished for."""
+"""What a group shows: the centre of each kind of column, and whether a column can have the requested one."""
 
 from __future__ import annotations
 

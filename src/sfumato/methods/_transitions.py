@@ -1,4 +1,4 @@
-"""Transitions between categories: which there are, which are allowed for whom, and with what chance.
+"""Transitions between categories: which exist, which records may make them, and their probabilities.
 
 Several columns may be one: their categories are then the combinations that occur.
 """
