@@ -97,7 +97,7 @@ class Angelisation(BucketMethod):
             return error.message
         others = [each.measure.name for each in asked if not _of_values(each.measure)]
         if others:
-            return f"`also` of {self.name} must ask for models of sensitive values, got: {quoted(others)}"
+            return f"`also` of {self.name} must require models of sensitive values, got: {quoted(others)}"
         return None
 
     def _guarantee_of(self, keys: Sequence[str], k: int = 1) -> Guarantee:

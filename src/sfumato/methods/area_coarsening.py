@@ -112,7 +112,7 @@ class AreaCoarsening(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse no records, and keys that were generalised before: labels are no values of a hierarchy."""
         if not len(table):
-            return f"{self.name} must be given records to show by area, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -120,7 +120,7 @@ class AreaCoarsening(Method):
         hierarchies, notes = hierarchies_of(table, run, self.hierarchies)
         known = columns_of(self, "population", run, (_POPULATION, *table.chosen))
         if known is None and table.weights is None:
-            notes = (*notes, "no population is known: the persons of the file were counted")
+            notes = (*notes, "no population was given: the persons of the file were counted")
         protected, n_coarser = table, 0
         for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             tree = hierarchies[name]
@@ -129,7 +129,7 @@ class AreaCoarsening(Method):
             leaves = _leaves(table, name, tree)
             levels = _levels(tree, leaves, self._people(table, name, tree, known, leaves), self.threshold)
             if levels is None:
-                notes = (*notes, f"in all areas of `{name}` together live too few people: none is shown")
+                notes = (*notes, f"all areas of `{name}` together have too few inhabitants: no area is shown")
             n_coarser += int(
                 (leaves >= 0).sum() if levels is None else (levels[leaves[leaves >= 0]] > 0).sum()
             )
@@ -153,15 +153,15 @@ class AreaCoarsening(Method):
         people = known[_POPULATION].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         wrong = int((~((people >= 0) & np.isfinite(people))).sum())
         if wrong:
-            raise DataError(f"the numbers of people must be from 0 up, got: {count_noun(wrong, 'other')}")
+            raise DataError(f"numbers of inhabitants must be 0 or more, got: {count_noun(wrong, 'other')}")
         places = match_leaves(known[name].alias(name), tree.levels[:, 0])
         listed = np.zeros(tree.n_leaves, dtype=np.bool_)
         listed[places[places >= 0]] = True
         unlisted = len(np.unique(leaves[there][~listed[leaves[there]]]))
         if unlisted:
             raise DataError(
-                f"`population` of {self.name} must list every area of `{name}` that a record has, got: "
-                f"{count_noun(unlisted, 'area')} without a number of people"
+                f"`population` of {self.name} must list every area of `{name}` that occurs, got: "
+                f"{count_noun(unlisted, 'area')} without a number of inhabitants"
             )
         return np.bincount(places[places >= 0], weights=people[places >= 0], minlength=tree.n_leaves).astype(
             float

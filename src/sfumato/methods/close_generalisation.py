@@ -72,7 +72,7 @@ class CloseRecoding(LocalRecoding):
         if reason or (name is None and self.t is None):
             return reason
         if name is None:
-            return f"{self.name} must find a sensitive column to be close in, got: none"
+            return f"{self.name} must be given a sensitive column, got: none"
         if name in table.chosen:
             return f"the sensitive column of {self.name} must not be a key, got: {quoted([name])}"
         kind = table.schema[name].kind
@@ -95,7 +95,7 @@ class CloseRecoding(LocalRecoding):
         order = np.lexsort((ranks * _GOLDEN % 1.0, np.where(np.isnan(values), np.inf, values)))
         k = min(self.k, n) if self.t is None else size_for(n, self.k, self.t)
         groups = join_failing_groups(RecordGroups.of(self.clusters(canvas, order, ranks, k)), canvas)
-        return groups, () if name else ("no column is sensitive: the groups are k alike, and no more",)
+        return groups, () if name else ("no column is sensitive: the groups are only k-anonymous",)
 
     def guarantee_for(self, table: Table) -> Guarantee:
         """What is asked for: k and what else, and to be close in the sensitive column."""
@@ -267,7 +267,7 @@ class TClosenessFirst(CloseRecoding):
             return reason
         holes = [name for name in table.chosen if table.missing(name).any()]
         if holes:
-            return f"{self.name} must show centres of complete keys, got: missing values in {quoted(holes)}"
+            return f"{self.name} needs complete keys to show centres, got: missing values in {quoted(holes)}"
         return None
 
     def clusters(self, canvas: Canvas, order: Ints, ranks: Ints, k: int) -> Ints:  # noqa: ARG002

@@ -189,7 +189,7 @@ class TopBottomCoding(ColumnMethod):
             self._parameter_value(side, name) is not None for side in coded for name in table.chosen
         ):
             raise ParameterError(
-                f"`share` of {self.name} must be in use to be searched, got: values for all columns",
+                f"`share` of {self.name} cannot be searched: all columns are coded by values",
                 hint="leave out `top` and `bottom`",
             )
         return super().drive_range(table)
@@ -437,9 +437,9 @@ class MultivariateTopCoding(Method):
             squares, sizes = middle.distances(values)
         if not np.isfinite(squares).all():
             raise DataError(
-                f"{self.name} must be given records whose distances are numbers, got: "
-                f"{int((~np.isfinite(squares)).sum())} records too far from the middle for that",
-                hint="declare codes such as 1e300 as missing, or write the columns in other units",
+                f"{self.name} must be given values of moderate size, got: "
+                f"{int((~np.isfinite(squares)).sum())} records too far from the centre",
+                hint="declare codes such as 1e300 as missing, or use other units",
             )
         run.tell(self.title, 1, 2)
         coded = self._draw_in(values, middle, squares, sizes)

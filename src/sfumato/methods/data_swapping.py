@@ -126,7 +126,7 @@ class DataSwapping(Method):
             codes[name] = codes[name][source]
             protected = protected.with_values(name, table.frame[name].gather(source))
             if missed > 0:
-                notes.append(f"`{name}`: {missed} records fewer than asked for were exchanged")
+                notes.append(f"`{name}`: {missed} records fewer than requested were exchanged")
                 n_missed += missed
         figures = {"cells_not_exchanged": n_missed}
         return Release.record_by_record(protected, notes=tuple(notes), figures=figures)

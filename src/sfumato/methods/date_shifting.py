@@ -119,11 +119,11 @@ class DateShifting(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse no records, a step longer than the largest shift, and households that nobody tells."""
         if not len(table):
-            return f"{self.name} must be given records to move, got: none"
+            return f"{self.name} must be given records, got: none"
         if self.step > self.days:
             return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
-            return f"{self.name} by household must find a column of that role, got: none"
+            return f"{self.name} by household needs a column with the role household, got: none"
         return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -164,7 +164,7 @@ def _shift_dates(table: Table, name: str, shifts: Codes) -> Values:
     if series.dtype in TEXTUAL:
         return table.numbers(name)[~missing].astype(np.int64) + shifts
     if not isinstance(series.dtype, pl.Date | pl.Datetime):
-        raise DataError(f"column `{name}` must hold dates to be shifted, got: {series.dtype.base_type()}")
+        raise DataError(f"column `{name}` must contain dates, got: {series.dtype.base_type()}")
     days = (
         shifts * np.int64(_DAY[series.dtype.time_unit]) if isinstance(series.dtype, pl.Datetime) else shifts
     )
@@ -172,8 +172,6 @@ def _shift_dates(table: Table, name: str, shifts: Codes) -> Values:
     values = (instants.filter(pl.Series(~missing)) if missing.any() else instants).to_numpy()
     room = np.iinfo(days.dtype).max - int(np.abs(days).max(initial=0))
     if values.max(initial=0) > room or values.min(initial=0) < -room:
-        raise DataError(
-            f"the dates of `{name}` must lie within what their type can hold, got: some at its end"
-        )
+        raise DataError(f"shifted dates of `{name}` exceed the range of their type")
     moved: Values = values + days
     return moved

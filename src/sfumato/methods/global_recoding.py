@@ -182,8 +182,8 @@ class GlobalRecoding(EnforcingMethod):
         if best is None:
             raise UnreachableError(
                 f"no combination of levels meets the requirements with at most {count_noun(limit, 'record')} "
-                f"suppressed (looked at {search.looked_at:,} of {search.n_nodes:,})",
-                hint="ask for less, protect fewer keys, or allow more to be suppressed",
+                f"suppressed ({search.looked_at:,} of {search.n_nodes:,} were evaluated)",
+                hint="relax the requirements, protect fewer keys, or allow more suppression",
             )
         outcome = _RecodingResult(best.node.levels, whole.records(best.node, best.failing), best.leftover)
         if self.local and best.suppressed:
@@ -249,8 +249,11 @@ class GlobalRecoding(EnforcingMethod):
         release, n_left = found.release(whole), int(found.suppressed.sum())
         n_nodes = len(np.unique(np.column_stack([np.broadcast_to(each, n) for each in found.levels]), axis=0))
         search_notes = (
-            f"{count_noun(n_nodes, 'combination')} of levels, each record at the lowest that will do",
-            f"{count_noun(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
+            (
+                f"{count_noun(n_nodes, 'combination')} of levels, each record at the lowest that meets the "
+                "requirements"
+            ),
+            f"{count_noun(n_left, 'record')} {'dropped' if found.leftover == 'dropped' else 'suppressed'}",
         )
         gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
         learnt = learning(release, whole.table.chosen)
@@ -269,20 +272,21 @@ class GlobalRecoding(EnforcingMethod):
         )
         notes = [
             f"levels: {at}",
-            f"{self.objective} {value(best.score):.6g}, {count_noun(best.suppressed, 'record')} suppressed",
-            f"{search.looked_at} of {count_noun(search.n_nodes, 'node')} looked at",
+            f"{self.objective} {value(best.score):.4g}, {count_noun(best.suppressed, 'record')} suppressed",
+            f"{search.looked_at:,} of {count_noun(search.n_nodes, 'combination')} of levels evaluated",
         ]
         low = value(best.score)
         if not proved:
             low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
-            notes.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
+            notes.append(f"not proved optimal: the optimum is at least {low:.4g}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
         if n < best.suppressed:
             notes.append(f"{count_noun(best.suppressed - n, 'suppressed record')} recoded among themselves")
         if n and outcome.leftover == "dropped":
             notes.append(
-                f"{count_noun(n, 'suppressed record')} left out: they are no class that meets what is asked"
+                f"{count_noun(n, 'suppressed record')} dropped: as a class of their own they do not meet "
+                "the requirements"
             )
         n_out = n if outcome.leftover == "dropped" else 0
         return notes, {

@@ -19,9 +19,10 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.itemsets import Itemsets, Occurrences
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, count_noun
+from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._resources import declared_hierarchy
 
 
 class ItemsetGeneralisation(EnforcingMethod):
@@ -107,7 +108,7 @@ class ItemsetGeneralisation(EnforcingMethod):
     def refuses(self, table: Table) -> str | None:
         """Refuse a table of nobody."""
         if not len(table):
-            return f"{self.name} must be given records with sets, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table)
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:  # noqa: ARG002
@@ -149,18 +150,13 @@ class ItemsetGeneralisation(EnforcingMethod):
         for name, values in zip(table.chosen, found.values, strict=True):
             given = None if self.hierarchies is None else self.hierarchies[name]
             named = given or table.schema[name].hierarchy
-            tree: object = run.resource(Resource(named)) if named else None
-            if named and not isinstance(tree, Hierarchy):
-                raise PlanError(
-                    f"the resource `{named}` of `{name}` must hold a hierarchy, got: something else"
-                )
-            if isinstance(tree, Hierarchy):
+            if named:
+                trees.append(tree := declared_hierarchy(run, named, name))
                 tree.require(values, name)
-                trees.append(tree)
                 continue
             items = table.frame[name].explode().drop_nulls() if len(values) else values
             trees.append(propose(Column(name, Kind.NOMINAL), items) if len(values) else None)
-            notes.append(f"no hierarchy is declared for the items of `{name}`: one that fits was grown")
+            notes.append(f"no hierarchy is declared for the items of `{name}`: one was built from the items")
         return trees, tuple(notes)
 
 

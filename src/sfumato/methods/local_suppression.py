@@ -150,7 +150,7 @@ class LocalSuppression(EnforcingMethod):
             some = tuple(sorted({name.strip() for name in names.split("+")}))
             for name in some:
                 if name not in keys:
-                    raise UnknownNameError.of("key among those to be protected", name, keys)
+                    raise UnknownNameError.of("key among the protected ones", name, keys)
             if level and not (level.isdecimal() and int(level) >= 1):
                 raise ParameterError(
                     "the k of a combination in `subsets` must be a whole number, as in `age+sex:3`"
@@ -165,8 +165,8 @@ class LocalSuppression(EnforcingMethod):
             return Release.record_by_record(table, figures=nothing)
         if self.missing == "worst":
             raise UnreachableError(
-                "`missing` of local-suppression must be category or any for cells to be suppressed, got: "
-                "worst, where a cell that is suppressed protects nobody",
+                "`missing` of local-suppression must be category or any, got: worst, under which suppressing "
+                "a cell protects no one",
                 hint="remove records or whole columns instead: record-suppression, attribute-suppression",
             )
         cells = KeyCells.of(table, guarantee.keys, self.importance)
@@ -215,11 +215,11 @@ def _strict_k_notes(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...
         strict = min(strict, int(Classes.of(draft.table, each.keys).persons.min()))
         rest = Classes.of(draft.table.take(np.flatnonzero(shows)), each.keys, missing="any")
         leaning = max(leaning, int(rest.members[rest.persons < each.k].sum()))
-    notes = [f"k is {strict} where a missing key is a value of its own"]
+    notes = [f"k is {strict} if a missing key counts as a value of its own"]
     if leaning:
         notes.append(
-            f"{count_noun(leaning, 'record')} would have fewer than k alike without those that show no key "
-            f"({int((~shows).sum())}): this meets the letter of the policy and protects nobody"
+            f"{count_noun(leaning, 'record')} would be in classes of fewer than k without the records that "
+            f"show no key ({int((~shows).sum())}): this meets the policy formally, but protects no one"
         )
     return tuple(notes), {"k_strict": strict, "records_protected_by_empty_ones": leaning}
 
@@ -260,10 +260,12 @@ class _Draft:
         able = np.flatnonzero(cost > 0)
         if not len(able):
             raise UnreachableError(
-                f"what is asked must be within reach when no key is shown, got: {int(failing.sum())} records "
-                "that still stand in the way",
-                hint="ask for less, remove records instead (record-suppression), or let a missing key be "
-                "`any`, as models of a population need",
+                "the requirements cannot be met, even if no key is shown: "
+                f"{count_noun(int(failing.sum()), 'record')} still violate them",
+                hint=(
+                    "relax the requirements, use record-suppression, or set `missing` to any for population "
+                    "models"
+                ),
             )
         cheapest = able[np.argsort(cost[able], kind="stable")]
         enough = np.searchsorted(np.cumsum(classes.members[cheapest]), max(n, int(failing.sum()))) + 1

@@ -18,7 +18,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, UnreachableError
+from sfumato.errors import DataError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Ints, Words
 from sfumato.methods._buckets import DeassociatingMethod, free_name, split_into_tables
 
@@ -142,7 +142,7 @@ class MInvariantBuckets(DeassociatingMethod):
                 f"{self.name} must be given one sensitive column, got: {len(self.sensitive_columns(table))}"
             )
         if table.schema.only_role(Role.WEIGHT) is not None:
-            return f"{self.name} must be given records without weights, got: some, which counterfeits lack"
+            return f"{self.name} must be given records without weights, which counterfeits do not have"
         return None
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -154,7 +154,7 @@ class MInvariantBuckets(DeassociatingMethod):
         if len(values.texts) < self.m:
             raise UnreachableError(
                 f"`{name}` must have at least {self.m} values for {self.name}, got: {len(values.texts)}",
-                hint="ask for a smaller m",
+                hint="choose a smaller m",
             )
         here = replace(run, randomness=run.randomness.fresh(table))
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
@@ -179,7 +179,7 @@ class MInvariantBuckets(DeassociatingMethod):
         whole = whole.with_values(column, pl.Series(false, dtype=pl.Int64), column=counted)
         release = split_into_tables(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
-        note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
+        note = f"{count_noun(n_false, 'value')} are counterfeits of no person: ignore the rows without keys"
         release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
         if not n_false:
             return release
@@ -193,13 +193,13 @@ class MInvariantBuckets(DeassociatingMethod):
             return []
         buckets = release.buckets
         if buckets is None:
-            return ["values that stand beside their records again, as the bucket is not shown"]
+            return ["separation: sensitive values are next to their records, because the bucket is not shown"]
         codes = column_codes(buckets.values, name).codes.astype(np.int64)
         pairs = buckets.of_values * (int(codes.max(initial=0)) + 1) + codes
         twice, few = len(pairs) - len(np.unique(pairs)), np.bincount(buckets.of_values)
         small = int(((few > 0) & (few < self.m)).sum())
         return [
-            *([f"{twice} values that stand twice in a bucket"] if twice else []),
+            *([f"{count_noun(twice, 'value')} that are twice in a bucket"] if twice else []),
             *([f"{small} buckets of fewer than {self.m} values"] if small else []),
         ]
 
@@ -216,9 +216,9 @@ class MInvariantBuckets(DeassociatingMethod):
             bare += sum(real.values()) if len(real_values) < len(own) and real_values <= new else 0
         if bare:
             raise UnreachableError(
-                "a value that stands among counterfeits must be known from others, now or before, got: "
-                f"{bare} people with new ones that nobody else has",
-                hint="put values of few people into groups before, or leave these records out",
+                f"a value among counterfeits must occur for other people, now or before, got: {bare} people "
+                "with new values that no one else has",
+                hint="recode rare values first, or remove these records",
             )
 
     def _require_invariant(
@@ -234,7 +234,7 @@ class MInvariantBuckets(DeassociatingMethod):
         if unmet or broken:
             reasons = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
             raise UnreachableError(
-                f"the release of {self.name} must meet what is asked, got: {'; '.join(reasons)}",
+                f"{self.name} cannot meet the requirements: {'; '.join(reasons)}",
                 hint="ask for less",
             )
 
@@ -272,9 +272,8 @@ class _Values:
         spoken = parse_exact(texts.str.strip_prefix("="), self.column.dtype)
         if (lost := int((absent & spoken.is_null()).sum())) > 0:
             raise DataError(
-                f"`{self.column.name}` must be able to hold the values of earlier releases, got: {lost} that "
-                "it cannot",
-                hint="declare the column as it was",
+                f"`{self.column.name}` cannot represent {count_noun(lost, 'value')} of earlier releases",
+                hint="declare the column as in those releases",
             )
         return pl.select(pl.when(absent).then(spoken).otherwise(known)).to_series().alias(self.column.name)
 
@@ -419,9 +418,9 @@ class Division:
             others = np.setdiff1d(np.arange(self.n_values), list(banned))
             if len(others) < self.m:
                 raise UnreachableError(
-                    f"a value that has changed must have {self.m - 1} others beside it that the person never "
-                    f"had, got: {len(others) - 1}",
-                    hint="ask for a smaller m",
+                    f"a changed value needs {self.m - 1} other values that the person never had, got: "
+                    f"{len(others) - 1}",
+                    hint="choose a smaller m",
                 )
             lot = self.rng.permutation(others)
             ordered = lot[np.argsort(-frequent[lot], kind="stable")]

@@ -128,9 +128,9 @@ def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
     faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, table))]
     if faults:
         raise PlanError(
-            f"{method} with nominal=hierarchy must find a hierarchy of each nominal column, "
-            f"got: {'; '.join(faults)}",
-            hint="declare `hierarchy` of the column and the resource that holds it, or leave `nominal` out",
+            f"{method} with nominal=hierarchy must be given a hierarchy of each nominal column, got: "
+            f"{'; '.join(faults)}",
+            hint="declare `hierarchy` of the column and its resource, or leave `nominal` out",
         )
     return {name: tree for name, tree in trees.items() if tree is not None}
 

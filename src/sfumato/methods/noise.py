@@ -70,7 +70,7 @@ def why_missing(table: Table, method: str) -> str | None:
     """Why covariances cannot be restored in this table; None when every record is complete."""
     lacking = quoted(name for name in table.chosen if table.missing(name).any())
     if lacking:
-        return f"{method} must have complete columns to restore covariances, got: holes in {lacking}"
+        return f"{method} needs complete columns to restore covariances, got: missing values in {lacking}"
     return None
 
 

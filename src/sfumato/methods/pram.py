@@ -152,7 +152,7 @@ class Pram(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""
         if not len(table):
-            return f"{self.name} must be given records to change, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -169,7 +169,7 @@ class Pram(Method):
             protected = chain.categories.write(protected, codes)
             stay += chain.n_staying
             fitted += chain.transitions()
-        note = f"{count_noun(stay, 'value')} can only stay: no other category is allowed"
+        note = f"{count_noun(stay, 'value')} cannot change: no other category is allowed"
         matrix = Table(pl.concat(fitted), MATRIX)
         again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
         tables = {str(_FITTED): matrix}
@@ -209,8 +209,8 @@ class Pram(Method):
             raise RefusedError(
                 f"{self.name} must be given at most {MOST_CATEGORIES:,} categories, got: {size:,} in "
                 f"{quoted(names)}"
-                + (f", with {n_parts:,} sets of them that rules allow" if n_parts > 1 else ""),
-                hint="recode the column before, or leave it out",
+                + (f", with {n_parts:,} different sets that rules allow" if n_parts > 1 else ""),
+                hint="recode the column first, or leave it out",
             )
         free = categories.comparable & _allowed_transitions(banned, categories)
         counts = allowed.counts(categories, table.weights)
@@ -339,15 +339,13 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         own = Provenance(Pram.name, {}, release.table.chosen, byproducts=release.byproducts)
         steps = [(len(release.steps), own)]
     if not steps:
-        raise DataError("corrected counts must be of a release of pram that keeps its matrix, got: none")
+        raise DataError("corrected counts need a release of pram with its private matrix, got: none")
     found = [pl.DataFrame(schema=_CORRECTED)]
     for place, step in steps:
         later = {name for each in release.steps[place + 1 :] for name in each.columns}
         changed = sorted(later & {*step.columns, *step.within})
         if changed:
-            raise DataError(
-                f"counts must be corrected as pram left them, got: a later step on {quoted(changed)}"
-            )
+            raise DataError(f"counts cannot be corrected after a later step on {quoted(changed)}")
         found += _corrected_step(release.table, step)
     sums = pl.col("released", "corrected", "variance").sum()
     return pl.concat(found).group_by("column", "category", maintain_order=True).agg(sums)

@@ -273,9 +273,11 @@ class _MarginalSampler:
         """So many records, all of which keep the rules, and what must be said of them."""
         rng, empty = _opendp.generator(), others(self.table)
         frame, n_taken = self._replace_rule_breakers(*self._draw_records(records, rng), rng)
-        notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
+        notes = [f"empty, because synthetic records belong to no person: {quoted(empty)}"] if empty else []
         if n_taken:
-            notes.append(f"{n_taken} records are copies of others, as no draw of their own kept the rules")
+            notes.append(
+                f"{n_taken} records are copies of other synthetic ones, as no draw satisfied the rules"
+            )
         made = replace(self.table, frame=frame)
         return made.take(rng.permutation(len(made))), tuple(notes)
 
@@ -320,8 +322,8 @@ class _MarginalSampler:
         if not len(fine) and len(wrong):
             texts = quoted(self.rules[each].text for each in np.unique(first))
             raise DataError(
-                f"drawn records must be able to keep the rules {texts}, got: none that does",
-                hint="the rules may contradict each other or the noisy counts; spend more, or leave one out",
+                f"no drawn record satisfies the rules {texts}",
+                hint="rules may contradict each other or the noisy counts: leave one out, or raise `epsilon`",
             )
         for column in np.unique(anchors[wrong]):
             wanting = wrong[anchors[wrong] == column]
@@ -434,7 +436,7 @@ def _columns_changed_by_rules(
         most = max(np.abs(change).max(), np.abs(np.bincount(kinds[place], weights=change)).max())
         if most > _TOLD:
             changed.append(f"`{name}` ({100 * most:.1f} points)")
-    return [f"shares of values that the rules moved: {', '.join(changed)}"] if changed else []
+    return [f"shares of values that the rules changed: {', '.join(changed)}"] if changed else []
 
 
 def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) -> None:
@@ -443,5 +445,5 @@ def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) 
         raise RefusedError(
             f"{method} must be given columns of at most {_MOST_CELLS:,} combinations of two, got: more in "
             f"{quoted(names[place] for place in large)}",
-            hint="recode them before, or leave one out",
+            hint="recode them first, or leave one out",
         )

@@ -182,9 +182,9 @@ class PrivateMicroaggregation(LocalMethod):
 
     def _void(self, table: Table) -> str:
         if others(table):
-            return "which records share a group is told by columns that are not protected beside them"
+            return "unprotected columns reveal which records share a group"
         if self.by == "column" and len(table.chosen) > 1:
-            return f"by column, which groups of {quoted(table.chosen)} a record is in is told without noise"
+            return f"by column, the groups of records in {quoted(table.chosen)} have no noise"
         return ""
 
 

@@ -147,9 +147,8 @@ class RecodeLike(Method):
         n_uncovered = int(uncovered.sum())
         if n_uncovered and self.unseen == "raise":
             raise UnreachableError(
-                f"every record must lie in a combination of keys of `{self.like}`, got: {n_uncovered} that "
-                "lie in none",
-                hint='suppress them with unseen="suppress", or learn from a table that covers them',
+                f"{count_noun(n_uncovered, 'record')} fit no combination of keys of `{self.like}`",
+                hint="suppress them with unseen = suppress, or use a table that covers them",
             )
         rows, shown = np.append(boxes.examples, MISSING)[found], table
         for name in table.chosen:
@@ -168,12 +167,10 @@ class RecodeLike(Method):
         like: object = run.resource(self.like)
         if not isinstance(like, Table):
             found = f"a {type(like).__name__.lower()}"
-            raise RefusedError(f"`like` of {self.name} must name a resource that holds a table, got: {found}")
+            raise RefusedError(f"`like` of {self.name} must name a resource that is a table, got: {found}")
         absent = [f"`{name}`" for name in table.chosen if name not in like.schema]
         if absent:
-            raise RefusedError(
-                f"{self.name} must find all keys in `{self.like}`, got: no {', '.join(absent)}"
-            )
+            raise RefusedError(f"`{self.like}` lacks keys that {self.name} needs: {', '.join(absent)}")
         return like.select(table.chosen)
 
 
@@ -288,8 +285,7 @@ def _lists(cover: Cover, name: str) -> tuple[Bytes, Ints]:
 def _require_room(n_cells: int, name: str) -> None:
     if n_cells > _LARGEST_LISTS:
         raise DataError(
-            f"the labels of `{name}` must be nested or fewer to be applied to another table, got: too many "
-            "sets of values that overlap",
+            f"the labels of `{name}` cannot be applied to another table: too many of them overlap",
             hint="generalise the column along a hierarchy",
         )
 

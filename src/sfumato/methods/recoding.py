@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
-from sfumato.data.hierarchy.grow import present_values, propose
+from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
+from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, quoted
+from sfumato.errors import quoted
 from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._enforcing import COMPARABLE
+from sfumato.methods._resources import built_hierarchy, declared_hierarchy
 
 
 def hierarchies_of(
@@ -25,25 +29,17 @@ def hierarchies_of(
         column = table.schema[name]
         resource = (given[name] if given is not None else None) or column.hierarchy
         if resource:
-            hierarchy = run.resource(Resource(resource))
-            if not isinstance(hierarchy, Hierarchy):
-                raise PlanError(
-                    f"the resource `{resource}` of `{name}` must hold a hierarchy, got: something else",
-                    hint='declare it in the plan with holds = "hierarchy"',
-                )
+            found[name] = hierarchy = declared_hierarchy(run, resource, name)
             hierarchy.require()
-            found[name] = hierarchy
             continue
-        found[name] = table.remember(name, "hierarchy", lambda: [_grow_hierarchy(table, name)])[0]  # noqa: B023
+        found[name] = built_hierarchy(table, name, _proposed_hierarchy)
         grown.append(name)
     if not grown:
         return found, ()
-    return found, (f"no hierarchy is declared for {quoted(grown)}: one that fits the values was grown",)
+    return found, (f"no hierarchy is declared for {quoted(grown)}: one was built from the values",)
 
 
-def _grow_hierarchy(table: Table, name: str) -> Hierarchy | None:
-    column = table.schema[name]
-    present = present_values(column, table.frame[name])
+def _proposed_hierarchy(column: Column, present: pl.Series) -> Hierarchy | None:
     return propose(column, present) if len(present) else None
 
 

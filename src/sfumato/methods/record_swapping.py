@@ -15,7 +15,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
 
 
@@ -219,7 +219,7 @@ def _require_one_area(table: Table, units: _Units) -> None:
         if differs:
             household = table.schema.only_role(Role.HOUSEHOLD)
             raise DataError(
-                f"`{name}` must be the same for all records of a household to be swapped, "
-                f"got: {differs} records that differ from the first of their `{household}`",
-                hint=f"mend `{name}`, or take the role household from `{household}` to swap single records",
+                f"`{name}` must be the same for all records of a household, got: "
+                f"{count_noun(differs, 'record')} different from the first of their `{household}`",
+                hint=f"correct `{name}`, or remove the role of `{household}` to swap single records",
             )

@@ -122,7 +122,7 @@ class Regeneration(Method):
         """Refuse to leave ranges beside values that are filled in."""
         coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
         if self.masked == "missing" and coarse:
-            return f"{self.name} must fill what is coarse too, got: masked `missing` and {', '.join(coarse)}"
+            return f"{self.name} with masked = missing cannot fill generalised {', '.join(coarse)}"
         return super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -145,7 +145,7 @@ class Regeneration(Method):
             rows[run.rng(name).permutation(places)] = len(table) + np.repeat(np.arange(len(copies)), copies)
             filled = _with_exact(filled, name, exact.append(supply.values).gather(rows))
         if known is None:
-            notes.append("no marginals were given: values in proportion to those that are not masked")
+            notes.append("no marginals were given: values are drawn in proportion to the unmasked ones")
         return Release.record_by_record(filled, notes=tuple(notes))
 
 
@@ -180,7 +180,7 @@ def masked_marginals(
     if len(original) != len(release):
         raise DataError(
             f"the release must have the original's {len(original)} records, got: {len(release)}",
-            hint="count before records are dropped or shuffled",
+            hint="compute the marginals before records are dropped or shuffled",
         )
     parts = []
     for name in names or release.names:

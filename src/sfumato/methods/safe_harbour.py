@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Randomness, Takes
-from sfumato.core.params import Resource, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
@@ -24,6 +24,7 @@ from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags
 from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import COMPARABLE
+from sfumato.methods._resources import declared_hierarchy
 
 #: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5
 #: ranges, the zip code to its first three digits.
@@ -160,12 +161,12 @@ class SafeHarbour(Method):
         turns = [_Turn.read(text, table.chosen) for text in texts]
         read = [turn for turn in turns if turn is not None]
         if len(read) < len(turns) or not _gets_coarser(read):
-            expected = "protected columns or levels of them, coarser with each turn, as in `age@1, race, age`"
+            expected = "protected columns or their levels, coarser with each turn, as in `age@1, race, age`"
             return f"`order` of {self.name} must list {expected}, got: `{self.order}`"
         climbing = {turn.column for turn in read if turn.level is not None}
         coarse = [f"`{name}`" for name in sorted(climbing) if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must climb from exact values, got: generalised ones in {', '.join(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {', '.join(coarse)}"
         return None
 
     def turns(self, table: Table) -> list[_Turn]:
@@ -197,7 +198,7 @@ class SafeHarbour(Method):
             rare = self._rare(shown)
         if rare.any():
             n_rare = count_noun(int(rare.sum()), "record")
-            notes.append(f"{n_rare} still alike to fewer than {self.k} when the order ended")
+            notes.append(f"{n_rare} still in classes of fewer than {self.k} when the order ended")
         return Release.record_by_record(shown, notes=(*notes, *hierarchies.notes))
 
     def _rare(self, table: Table) -> Flags:
@@ -253,11 +254,7 @@ class _Hierarchies:
     def _make(self, name: str) -> Hierarchy:
         column, series = self._table.schema[name], self._table.frame[name]
         if column.hierarchy:
-            declared: object = self._run.resource(Resource(column.hierarchy))
-            if not isinstance(declared, Hierarchy):
-                found = f"a {type(declared).__name__.lower()}"
-                raise DataError(f"the resource `{column.hierarchy}` must hold a hierarchy, got: {found}")
-            return declared
+            return declared_hierarchy(self._run, column.hierarchy, name)
         hierarchy = self._of_table_s3(column, present_values(column, series)) if self._published else None
         if hierarchy is None:
             self.notes.append(f"the hierarchy of `{name}` is not declared: proposed from its values")

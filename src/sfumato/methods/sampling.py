@@ -119,9 +119,9 @@ class Sampling(Method):
     def refuses(self, table: Table) -> str | None:
         """Households can be drawn only where a column tells them, and nobody where nobody is."""
         if not len(table):
-            return f"{self.name} must be given records to draw from, got: none"
+            return f"{self.name} must be given records, got: none"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
-            return f"{self.name} by household must find a column of that role, got: none"
+            return f"{self.name} by household needs a column with the role household, got: none"
         return super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:

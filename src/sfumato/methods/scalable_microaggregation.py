@@ -151,7 +151,7 @@ class ProjectionMicroaggregation(Microaggregation):
             nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
             if nominal:
                 return (
-                    f"{self.name} must be given ordered columns to sum up, got: {quoted(nominal)} (nominal)"
+                    f"{self.name} must be given ordered columns for the sum, got: {quoted(nominal)} (nominal)"
                 )
         return reason
 

@@ -99,7 +99,7 @@ class Slicing(BucketMethod):
     def refuses(self, table: Table) -> str | None:
         """Refuse an overlap of more than two slices: rows would be joined by the keys of any two."""
         if self.overlap and self.slices > 2:  # noqa: PLR2004
-            return f"{self.name} with an `overlap` must be into 2 slices, got: {self.slices}"
+            return f"`slices` of {self.name} must be 2 with an `overlap`, got: {self.slices}"
         return super().refuses(table)
 
     def table_names(self) -> tuple[str, ...]:

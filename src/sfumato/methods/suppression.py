@@ -137,14 +137,14 @@ class RecordSuppression(EnforcingMethod):
         n_lost = int(draft.suppressed.sum()) + n - len(draft.table)
         if n_lost > self.limit / 100 * n:
             raise UnreachableError(
-                f"{self.name} must suppress at most {self.limit:g} per cent of the records, got: "
-                f"at least {n_lost} of {n} in the way",
-                hint="recode the keys first, raise `limit`, or ask for less",
+                f"{self.name} may suppress at most {self.limit:g} per cent of the records, but at least "
+                f"{n_lost} of {n} violate the requirements",
+                hint="recode the keys first, raise `limit`, or relax the requirements",
             )
         if not len(draft.table):
             raise UnreachableError(
-                f"{self.name} must leave some record, got: all {n} in the way",
-                hint="recode the keys first, protect fewer of them, or ask for less",
+                f"{self.name} would suppress all {n} records, because all violate the requirements",
+                hint="recode the keys first, protect fewer of them, or relax the requirements",
             )
 
 

@@ -185,8 +185,8 @@ class Synthesis(Method):
         numbered = [name for name in table.names if table.schema[name].role in {Role.HOUSEHOLD, Role.PERSON}]
         if self.records and original_columns and numbered:
             return (
-                f"{self.name} must draw all columns to draw other numbers of households and persons, "
-                f"got kept: {quoted(original_columns)}"
+                f"{self.name} must draw all columns to change the number of records, got columns that stay: "
+                f"{quoted(original_columns)}"
             )
         return None
 
@@ -242,12 +242,12 @@ class Synthesis(Method):
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
         empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
         notes = [
-            f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
+            f"{quoted(empty)}: empty, because no category is shared by {self.holders} persons or households"
         ] * bool(empty)
         if anew:
             notes.append(
-                f"{anew} records were drawn as a whole again, as nothing less kept the rules: others may "
-                "have taken the place of groups whose records break them"
+                f"{anew} whole records were drawn again to satisfy the rules: groups that often violate a "
+                "rule may be underrepresented"
             )
         return replace(Release.of(made, notes=tuple(notes), figures=figures), origin=origin)
 
@@ -273,7 +273,7 @@ class Synthesis(Method):
         if late:
             raise DataError(
                 f"`predictors` of `{name}` must be known before it is drawn, got: {quoted(late)}",
-                hint="say the order in `visit`; columns of a household or person are drawn before others",
+                hint="set the order in `visit`; columns of a household or person are drawn first",
             )
         rows = frame.firsts(frame.levels[name])
         rows = rows if rare.all() else rows[~rare[rows]]  # of only rare ones what is drawn is emptied
@@ -425,10 +425,11 @@ class _SyntheticRecords:
             anew = max(anew, len(places) if turn > _EARLY_ROUNDS else 0)
         texts = quoted(rule.text for rule in rules)
         raise DataError(
-            f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
-            f"after {_MOST_ROUNDS} draws",
-            hint="draw the columns of a rule next to each other with `visit`, take smaller leaves, or draw "
-            "them all: a kept value may leave no way to keep a rule",
+            f"{int(broken.sum())} drawn records violate the rules {texts} after {_MOST_ROUNDS} draws",
+            hint=(
+                "put the columns of a rule next to each other in `visit`, lower `leaf`, or draw all columns: "
+                "columns that stay may make a rule impossible"
+            ),
         )
 
     def _starts(self, rules: Sequence[Rule], places: Ints, turn: int) -> Ints:

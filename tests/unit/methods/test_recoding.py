@@ -139,7 +139,7 @@ def test_refuses_ranges_and_resources_that_are_no_hierarchies():
     coarse = Recoding(levels=1).apply(table, RUN).table
     with pytest.raises(RefusedError, match="must be given exact values"):
         Recoding(levels=1).apply(coarse, RUN)
-    with pytest.raises(PlanError, match="must hold a hierarchy"):
+    with pytest.raises(PlanError, match="must be a hierarchy"):
         Recoding().apply(table, Run(seed=1, resources={"towns": table}))
 
 
