@@ -65,10 +65,7 @@ class PrivateMethod(Method):
     domain: Literal["declared", "data"] = param(
         "declared",
         "Where bounds and categories come from.",
-        choices={
-            "declared": "From the schema.",
-            "data": "From the data, which voids the guarantee.",
-        },
+        choices={"declared": "From the schema.", "data": "From the data, which voids the guarantee."},
         label="Bounds and categories",
     )
 

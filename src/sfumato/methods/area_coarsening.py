@@ -101,9 +101,7 @@ class AreaCoarsening(Method):
         hint="20,000 under HIPAA; 10,000 and 200,000 for regions of European files",
     )
     population: Resource | None = param(
-        None,
-        "Table of areas with the column population; else weights or persons are counted.",
-        holds="table",
+        None, "Table of areas with the column population; else weights or persons are counted.", holds="table"
     )
     hierarchies: PerColumn[Resource] | None = param(
         None, "Resource with the hierarchy of each column, where the schema names none.", holds="hierarchy"

@@ -265,6 +265,7 @@ class GlobalRecoding(EnforcingMethod):
         """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
+        n_suppressed = count_noun(best.suppressed, "record")
         value = search.objective.value
         at = ", ".join(
             f"`{key.column.name}` {level} of {key.height - 1}"
@@ -272,7 +273,7 @@ class GlobalRecoding(EnforcingMethod):
         )
         notes = [
             f"levels: {at}",
-            f"{self.objective} {value(best.score):.4g}, {count_noun(best.suppressed, 'record')} suppressed",
+            f"{self.objective} {value(best.score):.4g} with {n_suppressed} suppressed",
             f"{search.looked_at:,} of {count_noun(search.n_nodes, 'combination')} of levels evaluated",
         ]
         low = value(best.score)

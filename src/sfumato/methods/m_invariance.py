@@ -234,8 +234,7 @@ class MInvariantBuckets(DeassociatingMethod):
         if unmet or broken:
             reasons = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
             raise UnreachableError(
-                f"{self.name} cannot meet the requirements: {'; '.join(reasons)}",
-                hint="ask for less",
+                f"{self.name} cannot meet the requirements: {'; '.join(reasons)}", hint="ask for less"
             )
 
 

@@ -139,10 +139,7 @@ class Pram(Method):
         None, "Table of transition probabilities: column, from, to and probability.", holds="table"
     )
     forbidden: Resource | None = param(
-        None,
-        "Table of transitions that must not happen: column, from and to.",
-        holds="table",
-        advanced=True,
+        None, "Table of transitions that must not happen: column, from and to.", holds="table", advanced=True
     )
 
     def by_person(self) -> bool:

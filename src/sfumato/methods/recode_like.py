@@ -153,9 +153,8 @@ class RecodeLike(Method):
         rows, shown = np.append(boxes.examples, MISSING)[found], table
         for name in table.chosen:
             shown = to_wildcard(_show_like(shown, like, name, rows), name, uncovered)
-        note = (
-            f"{count_noun(n_uncovered, 'record')} outside every box of `{self.like}`, suppressed in every key"
-        )
+        some = count_noun(n_uncovered, "record")
+        note = f"{some} that no box of `{self.like}` covers, suppressed in every key"
         return Release.record_by_record(
             shown,
             classes=np.unique(found, return_inverse=True)[1].astype(np.int64),

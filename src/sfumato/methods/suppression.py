@@ -227,11 +227,7 @@ class AttributeSuppression(EnforcingMethod):
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
-        1.0,
-        "Importance of a column: important columns are kept if possible.",
-        ge=0.001,
-        le=1000,
-        symbol="w",
+        1.0, "Importance of a column: important columns are kept if possible.", ge=0.001, le=1000, symbol="w"
     )
     show: Literal["wildcard", "missing"] = param(
         "wildcard",
@@ -372,7 +368,4 @@ class TrivialRemoval(Method):
         protected = table
         for name in table.chosen:
             protected = to_wildcard(protected, name, every)
-        return Release.record_by_record(
-            protected,
-            classes=np.zeros(len(table), dtype=np.int64),
-        )
+        return Release.record_by_record(protected, classes=np.zeros(len(table), dtype=np.int64))
