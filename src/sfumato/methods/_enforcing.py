@@ -268,9 +268,7 @@ class EnforcingMethod(Method):
             if not names:
                 raise
             release, evidence = self._protect_and_prove(alike, guarantee, run)
-            note = (
-                f"missing values of {quoted(names)} are shown alike, as their codes would distinguish records"
-            )
+            note = f"missing values of {quoted(names)} are shown alike, as codes would distinguish records"
             release = release.with_notes(note)
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes

@@ -90,9 +90,7 @@ class Categories:
         """How a table of transitions calls each category."""
         texts = pl.DataFrame([canonical_text(self.values[name]).fill_null("") for name in self.names])
         if len(self.names) > 1 and any(each.str.contains("+", literal=True).any() for each in texts):
-            raise DataError(
-                f"values of `{self.label}` must not contain + to be changed as one, got: some that do"
-            )
+            raise DataError(f"values of `{self.label}` must not contain + to be changed as one, got: some")
         return texts.select(pl.concat_str(pl.all(), separator="+")).to_series()
 
     def words(self) -> Words:

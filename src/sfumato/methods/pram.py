@@ -132,9 +132,7 @@ class Pram(Method):
     invariant: bool | None = param(
         None, "Whether expected counts are kept; by default they are, unless a matrix is given."
     )
-    compound: bool = param(
-        False, "Whether all columns are changed as one, whose categories are combinations."
-    )
+    compound: bool = param(False, "Change all columns as one, whose categories are combinations.")
     matrix: Resource | None = param(
         None, "Table of transition probabilities: column, from, to and probability.", holds="table"
     )

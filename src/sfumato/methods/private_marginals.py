@@ -275,9 +275,7 @@ class _MarginalSampler:
         frame, n_taken = self._replace_rule_breakers(*self._draw_records(records, rng), rng)
         notes = [f"empty, because synthetic records belong to no person: {quoted(empty)}"] if empty else []
         if n_taken:
-            notes.append(
-                f"{n_taken} records are copies of other synthetic ones, as no draw satisfied the rules"
-            )
+            notes.append(f"{n_taken} records are copies of synthetic ones, as no draw satisfied the rules")
         made = replace(self.table, frame=frame)
         return made.take(rng.permutation(len(made))), tuple(notes)
 

@@ -95,9 +95,7 @@ class Regeneration(Method):
     takes = Takes(generalised=True)
     gives = Gives(imputed=True)
 
-    marginals: Resource | None = param(
-        None, "Table of masked values: column, value and count.", holds="table"
-    )
+    marginals: Resource | None = param(None, "Table of masked values: column, value, count.", holds="table")
     counts: Literal["exact", "shares"] = param(
         "exact",
         "How the counts of the marginals are read.",

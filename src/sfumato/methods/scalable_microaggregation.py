@@ -150,9 +150,7 @@ class ProjectionMicroaggregation(Microaggregation):
         if reason is None and self.line == "sum":
             nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
             if nominal:
-                return (
-                    f"{self.name} must be given ordered columns for the sum, got: {quoted(nominal)} (nominal)"
-                )
+                return f"{self.name} needs ordered columns for the sum, got: {quoted(nominal)} (nominal)"
         return reason
 
     def partition(self, points: Floats, run: Run) -> Ints:

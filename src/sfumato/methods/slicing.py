@@ -92,9 +92,7 @@ class Slicing(BucketMethod):
     references = ("li2012slicing",)
 
     slices: int = param(2, "Number of tables that the columns are put into.", ge=2, le=100)
-    overlap: int = param(
-        0, "Number of keys that are in both of two slices, as far as l permits.", ge=0, le=100
-    )
+    overlap: int = param(0, "Number of keys in both of two slices, as far as l permits.", ge=0, le=100)
 
     def refuses(self, table: Table) -> str | None:
         """Refuse an overlap of more than two slices: rows would be joined by the keys of any two."""

@@ -371,7 +371,7 @@ def test_projection_groups_by_rank_along_the_line():
 
 
 def test_projection_does_not_sum_up_words():
-    with pytest.raises(RefusedError, match="must be given ordered columns for the sum, got: `area`"):
+    with pytest.raises(RefusedError, match="needs ordered columns for the sum, got: `area`"):
         protect(ProjectionMicroaggregation(k=3, line="sum"), people())
     assert protect(ProjectionMicroaggregation(k=3, line="sum"), people().aimed_at(("age", "grade")))
 
