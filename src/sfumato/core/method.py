@@ -89,6 +89,7 @@ class Method(Component):
 
     nature: ClassVar[Nature] = "perturbative"
     analyst_note: ClassVar[str] = ""  # a sentence or two: what to correct for when analysing the release
+    analyst_extras: ClassVar[tuple[tuple[str, str], ...]] = ()  # more with a setting: ("replace=mean", "…")
     takes: ClassVar[Takes] = Takes()
     gives: ClassVar[Gives] = Gives()
     randomness: ClassVar[Randomness] = Randomness()
@@ -145,6 +146,12 @@ class Method(Component):
         the least t within reach, is enforced besides and not listed.
         """
         return ()
+
+    def settings_note(self) -> str:
+        """What to correct for when analysing a release of these settings."""
+        settings = {f"{each.name}={getattr(self, each.name)}" for each in self.parameters()}
+        extras = (note for setting, note in self.analyst_extras if setting in settings)
+        return " ".join((self.analyst_note, *extras))
 
     def kept_relations(self) -> tuple[KeptKind, ...]:
         """What it leaves as it was between the chosen columns, or of their order, by its settings."""

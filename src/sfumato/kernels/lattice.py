@@ -29,11 +29,7 @@ class CoarserClasses(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def merge(
-    leaves: Codes,
-    labels: Codes,
-    starts: Ints,
-    sizes: Ints,
-    parts: tuple[Ints, Ints, Floats],
+    leaves: Codes, labels: Codes, starts: Ints, sizes: Ints, parts: tuple[Ints, Ints, Floats]
 ) -> tuple[Ints, Ints, Ints, Floats]:
     """Join finer classes that have the same labels at a node.
 
@@ -189,11 +185,7 @@ def frontier() -> Frontier:
 
 @njit(cache=True, nogil=True)
 def next_node(
-    front: Frontier,
-    terms: Floats,
-    heights: Ints,
-    hopeless: tuple[Bytes, Ints],
-    limits: tuple[float, int],
+    front: Frontier, terms: Floats, heights: Ints, hopeless: tuple[Bytes, Ints], limits: tuple[float, int]
 ) -> tuple[Frontier, int, float, int]:
     """Take the node with the least bound that is not hopeless, and put those above it on the frontier.
 

@@ -198,9 +198,7 @@ def _check_points(
     """Return both as the kernels want them, and what their columns count for."""
     points, others = (np.ascontiguousarray(each, dtype=np.float64) for each in (points, others))
     if points.ndim != 2 or others.ndim != 2 or points.shape[1] != others.shape[1]:  # noqa: PLR2004
-        raise ValueError(
-            f"points and others must be tables of as many columns, got: {points.shape}, {others.shape}"
-        )
+        raise ValueError(f"points and others must have as many columns, got: {points.shape}, {others.shape}")
     if not np.isfinite(points).all() or not np.isfinite(others).all():
         raise ValueError("points and others must be finite")
     norm = norm_of(metric, points.shape[1], n_codes, weights)

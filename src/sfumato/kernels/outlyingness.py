@@ -121,10 +121,7 @@ def patterns(present: Flags) -> Iterator[tuple[Ints, Ints]]:
     words[:, : bits.shape[1]] = bits
     keys = words.view(np.uint64)  # whole numbers sort much faster than rows of flags
     _, first, which = np.unique(
-        keys[:, 0] if keys.shape[1] == 1 else keys,
-        axis=0,
-        return_index=True,
-        return_inverse=True,
+        keys[:, 0] if keys.shape[1] == 1 else keys, axis=0, return_index=True, return_inverse=True
     )
     rows_in_turn = np.argsort(which.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(which.ravel()))

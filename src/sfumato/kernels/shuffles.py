@@ -75,12 +75,7 @@ def shuffle_in_windows(n: int, width: int, slide: int, rng: np.random.Generator)
 
 
 @njit(cache=True, nogil=True)
-def _shuffle_windows(
-    items: Ints,
-    starts: Ints,
-    ends: Ints,
-    rng: np.random.Generator,
-) -> None:
+def _shuffle_windows(items: Ints, starts: Ints, ends: Ints, rng: np.random.Generator) -> None:
     """Shuffle each window in place (Fisher and Yates): every order of its items is equally likely."""
     for window in range(len(starts)):
         start = starts[window]

@@ -1,4 +1,4 @@
-"""What methods share that take values apart from their records: who may be parted, buckets, and the proof.
+"""What de-associative methods share: which records they accept, buckets, and the check of the release.
 
 A sensitive value may fill at most one place in :math:`l` of a bucket, so that nobody's value is guessed with
 a better chance. Whether it does is measured on what is released, by the measure that anyone can run on it.
@@ -38,7 +38,7 @@ _MAX_TWO_BYTE_CODES = 1 << 16
 
 
 class DeassociatingMethod(Method):
-    """Takes sensitive values apart from their records, so that no value fills much of any bucket."""
+    """Separates sensitive values from their records, so that no value is too frequent in any bucket."""
 
     kinds = COMPARABLE
     nature = "de-associative"
@@ -48,22 +48,22 @@ class DeassociatingMethod(Method):
 
     sensitive: Columns = param(
         Columns(("@sensitive",)),
-        "Columns whose values are taken apart from their records.",
+        "Sensitive columns, whose values are separated from their records.",
         label="Sensitive columns",
     )
     missing: Literal["refused", "category"] = param(
         "refused",
-        "What a missing sensitive value is.",
+        "How a missing sensitive value is treated.",
         choices={
-            "refused": "An error: nothing is released while one is missing.",
-            "category": "A value of its own, taken apart like the others.",
+            "refused": "As an error: nothing is released while one is missing.",
+            "category": "As a value of its own, separated like the others.",
         },
         label="Missing sensitive values",
     )
 
     @property
     def values_in_bucket(self) -> int:
-        """No sensitive value fills more than one place in so many of a bucket."""
+        """Diversity l: no sensitive value makes up more than 1/l of a bucket."""
         raise NotImplementedError  # abstract: the parameter has the letter of its model
 
     def sensitive_columns(self, table: Table) -> tuple[str, ...]:
@@ -79,9 +79,8 @@ class DeassociatingMethod(Method):
         for name in self.sensitive_columns(table) if self.missing == "refused" else ():
             if gone := int(table.missing(name).sum()):
                 raise DataError(
-                    f"`{name}` must have a value in every record to be parted by {self.name}, got: {gone} "
-                    "missing",
-                    hint="leave these records out, or say missing = category: a value of its own",
+                    f"`{name}` must have a value in every record for {self.name}, got: {gone} missing",
+                    hint="remove these records, or count missing as a value with missing = category",
                 )
 
     def guarantee(self, keys: Sequence[str]) -> Guarantee:
@@ -99,16 +98,16 @@ class DeassociatingMethod(Method):
 
 
 class BucketMethod(DeassociatingMethod):
-    """Tells only the bucket of each record's sensitive values. Write ``part``."""
+    """Shows only in which bucket each record's sensitive values are. Write ``part``."""
 
     analyst_note = (
-        "Sensitive values stand apart from their records: a count over both is the expected share of "
-        "each bucket, which `expected_count` gives; a join of single records is wrong."
+        "Sensitive values are separated from their records: a count over both is an expected count by "
+        "bucket, which `expected_count` gives. Do not join single records."
     )
 
     l: int = param(  # noqa: E741  — the model's own letter
         3,
-        "No sensitive value fills more than one place in so many of a bucket.",
+        "Diversity l: no sensitive value makes up more than 1/l of a bucket.",
         ge=2,
         le=1000,
         symbol="l",
@@ -129,7 +128,7 @@ class BucketMethod(DeassociatingMethod):
         return low, max(low, min(high, len(table) // max(*most, 1, 1)))
 
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
-        """Release the table with the sensitive columns taken apart."""
+        """Release the table with the sensitive columns separated."""
         raise NotImplementedError  # abstract: every method in the registry has its own
 
     @final
@@ -141,8 +140,8 @@ class BucketMethod(DeassociatingMethod):
         unmet = self.unmet(table, release, run)
         if unmet:
             raise UnreachableError(
-                f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
-                hint="ask for less, or take fewer columns apart",
+                f"{self.name} cannot meet the requirements: {'; '.join(unmet)}",
+                hint="relax the requirements, or name fewer sensitive columns",
             )
         return release
 
@@ -150,17 +149,17 @@ class BucketMethod(DeassociatingMethod):
         """Raise if no buckets whatever would do."""
         n = len(table)
         if n < self.l:
-            raise UnreachableError(f"{self.name} must be given at least {self.l} records to part, got: {n}")
+            raise UnreachableError(f"{self.name} must be given at least {self.l} records, got: {n}")
         self.require_values(table)
         most = {name: _most(table, name) for name in names}
         for name in names:
             if self.l * most[name] > n:
                 raise UnreachableError(
-                    f"no value of `{name}` may be that of more than 1 in {self.l} records, got: one of "
+                    f"no value of `{name}` may have more than 1 in {self.l} records, got: a value with "
                     f"{most[name]} of {n}",
-                    hint=f"ask for l = {n // most[name]}"
+                    hint=f"use l = {n // most[name]}"
                     if n >= 2 * most[name]
-                    else "no buckets hide what most records have: leave the column out",
+                    else "buckets cannot hide a value that most records have: leave the column out",
                 )
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
@@ -170,7 +169,7 @@ class BucketMethod(DeassociatingMethod):
             return []
         buckets = release.buckets
         if buckets is None:
-            return ["values that stand beside their records again, as the bucket is not shown"]
+            return ["separation: sensitive values are next to their records, because the bucket is not shown"]
         guarantee = self.guarantee(table.chosen)
         return guarantee.unmet_in(guarantee.evidence_of(buckets.values, buckets, run), run)
 
@@ -204,13 +203,13 @@ class BucketMethod(DeassociatingMethod):
 def _unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
     """Why sensitive columns cannot be taken apart from their records; None if they can."""
     if not len(table):
-        return f"{method} must be given records to part, got: none"
+        return f"{method} must be given records, got: none"
     both = [name for name in names if name in table.chosen]
     wrong = [name for name in names if table.schema[name].kind not in COMPARABLE]
     coarse = [name for name in names if table.is_generalised(name)]
     if not names or both:
         got = f"{quoted(both)}, which are keys" if both else "none"
-        return f"{method} must find sensitive columns beside the keys, got: {got}"
+        return f"{method} must be given sensitive columns that are not keys, got: {got}"
     if wrong or coarse:
         others = quoted(wrong or coarse)
         return f"{method} must be given single exact sensitive values, got: others in {others}"
@@ -218,8 +217,8 @@ def _unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
     again = len(table) - len(np.unique(persons_of(table))) if whose else 0
     if again:
         return (
-            f"{method} must be given one record of each person, got: {again} more, whose buckets "
-            "together tell what they have in common"
+            f"{method} must be given one record per person, got: {again} more; the buckets of one person "
+            "together reveal the value"
         )
     return None
 

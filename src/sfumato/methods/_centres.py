@@ -1,4 +1,4 @@
-"""What a group shows: the centre of each kind of column, and whether a column can have the one wished for."""
+"""What a group shows: the centre of each kind of column, and whether a column can have the requested one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def notes_on_centres(table: Table, wishes: PerColumn[Any] | Mapping[str, str]) -
         if table.schema[name].kind in {Kind.CONTINUOUS, Kind.DATE}
         and centre_for(table.schema[name], wishes[name]) != "mean"
     ]
-    sentence = f"in {quoted(own)} groups show no mean, but mostly a value that somebody of them has"
+    sentence = f"groups of {quoted(own)} show no mean, but mostly a value of one of their records"
     return (sentence,) if own else ()
 
 

@@ -1,4 +1,4 @@
-"""What methods share that draw columns along a model of what other, given columns tell of them."""
+"""What methods share that draw columns from a model conditional on other, given columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RECORDS_PER_GIVEN = 10
 
 
 class GivenMethod(Method):
-    """Draws columns from a model that other columns are given to; those are released as they are."""
+    """Draws columns conditional on given columns, which are released as they are."""
 
     given: Columns = param(
         Columns(),
@@ -28,14 +28,17 @@ class GivenMethod(Method):
     )
     independence: float = param(
         1.0,
-        "How much of what the given columns do not tell is drawn afresh; 1 keeps nothing of a record's own.",
+        (
+            "Share of what the given columns do not explain that is drawn at random; 1 keeps nothing "
+            "specific to a record."
+        ),
         gt=0,
         le=1,
         symbol="δ",
         log=True,
         tune=(0.01, 1),
         drive=True,
-        hint="1 is the method as published; below, a record stays the nearer to its own values",
+        hint="1 is the method as published; below 1, a record stays closer to its own values",
     )
 
     def refuses(self, table: Table) -> str | None:

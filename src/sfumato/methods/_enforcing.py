@@ -160,8 +160,8 @@ def _failing_records(requirement: Requirement, evidence: Evidence, run: Run) -> 
         values = measure.far_of_records(evidence)
     if values is None or not _is_of_worst(requirement, values, worst):
         raise RefusedError(
-            f"a requirement to be enforced must be on the worst record, got: {measure.name}, which is not",
-            hint="ask for k, l, t or another model whose score is that of the worst record",
+            f"a requirement to enforce must be about the worst record, got: {measure.name}, which is not",
+            hint="require k, l, t or another model whose score is that of the worst record",
         )
     return requirement.failing(values)
 
@@ -179,7 +179,7 @@ def _require_certain(requirement: Requirement, score: Score) -> None:
     if score.status is not Status.OK and not requirement.is_estimated(score):
         raise RefusedError(
             f"{requirement.measure.name} must be certain to be enforced, got: {score.status}: {score.reason}",
-            hint=f"if an estimate will do, say `at {score.confidence:g}%`" if score.confidence else "",
+            hint=f"if an estimate is enough, add `at {score.confidence:g}%`" if score.confidence else "",
         )
 
 
@@ -204,7 +204,7 @@ class EnforcingMethod(Method):
 
     k: int = param(
         5,
-        "Smallest number of people who are alike in the keys; 1 asks nothing.",
+        "Smallest number of people in an equivalence class (equal keys); 1 requires nothing.",
         ge=1,
         symbol="k",
         log=True,
@@ -213,7 +213,7 @@ class EnforcingMethod(Method):
     )
     also: Requirements = param(
         Requirements(),
-        "What must hold besides, such as l >= 3 or t <= 0.2: measures of the worst record.",
+        "Further requirements, such as l >= 3 or t <= 0.2: measures of the worst record.",
         label="Further requirements",
     )
     missing: Missing = param(
@@ -268,7 +268,7 @@ class EnforcingMethod(Method):
             if not names:
                 raise
             release, evidence = self._protect_and_prove(alike, guarantee, run)
-            note = f"missing values of {quoted(names)} are shown alike, as they would tell records apart"
+            note = f"missing values of {quoted(names)} are shown alike, as codes would distinguish records"
             release = release.with_notes(note)
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes
@@ -281,8 +281,8 @@ class EnforcingMethod(Method):
         unmet = guarantee.unmet_in(evidence, run)
         if unmet:
             raise UnreachableError(
-                f"the release of {self.name} must meet what is asked, got: {'; '.join(unmet)}",
-                hint="ask for less, protect fewer keys, or allow more to be suppressed",
+                f"{self.name} cannot meet the requirements: {'; '.join(unmet)}",
+                hint="relax the requirements, protect fewer keys, or allow more suppression",
             )
         return release, evidence
 

@@ -203,8 +203,7 @@ def cover_originals(cells: KeyCells, asked: Sequence[ClassSizeRule], run: Run, t
 def too_few(cells: KeyCells, k: int) -> UnreachableError:
     """The error of a table that has not enough people."""
     return UnreachableError(
-        f"the table must have at least {k} people to let {k} be alike, got: {cells.n_persons}",
-        hint="ask for a smaller k",
+        f"k = {k} needs a table of at least {k} people, got: {cells.n_persons}", hint="choose a smaller k"
     )
 
 

@@ -1,11 +1,11 @@
-"""What local recoding shares: records in groups, each key showing what its group spans, and who may stand."""
+"""What local recoding shares: groups of records, the range that each key shows, and which groups may stay."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -17,13 +17,15 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.ranges import RecordGroups, is_categorical, with_ranges
-from sfumato.data.hierarchy.grow import from_codes, present_values
+from sfumato.data.hierarchy.grow import from_codes
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import PlanError, quoted
+from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._analyst_notes import RANGES
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._resources import built_hierarchy, declared_hierarchy
 from sfumato.methods.recode_like import learning
 
 _NUMBER = re.compile(r"([0-9]{1,300})")
@@ -31,7 +33,7 @@ _NUMBER = re.compile(r"([0-9]{1,300})")
 
 @dataclass(frozen=True, eq=False)
 class Canvas:
-    """A table whose records are being put into groups: what groups would show, and which may not stand."""
+    """A table whose records are being grouped: what groups would show, and which violate a requirement."""
 
     table: Table
     guarantee: Guarantee
@@ -41,11 +43,11 @@ class Canvas:
     @cached_property
     def hierarchies(self) -> Mapping[str, Hierarchy]:
         """The hierarchies that columns of categories name, and those of codes."""
-        named = {name: self.table.schema[name].hierarchy for name in self.table.chosen}
+        columns = [self.table.schema[name] for name in self.table.chosen]
         declared = {
-            name: _hierarchy(self.run, name, resource)
-            for name, resource in named.items()
-            if resource and is_categorical(self.table, name)
+            each.name: declared_hierarchy(self.run, each.hierarchy, each.name)
+            for each in columns
+            if each.hierarchy and is_categorical(self.table, each.name)
         }
         return {**declared, **self.beginnings}
 
@@ -54,14 +56,8 @@ class Canvas:
         """The hierarchies of codes that name none: their beginnings."""
         columns = [self.table.schema[name] for name in self.table.chosen]
         plain = [each.name for each in columns if each.kind is Kind.NOMINAL and not each.hierarchy]
-        grown = {
-            name: self.table.remember(name, "beginnings", partial(self._code_hierarchy, name))
-            for name in plain
-        }
-        return {name: found[0] for name, found in grown.items() if found[0] is not None}
-
-    def _code_hierarchy(self, name: str) -> list[Hierarchy | None]:
-        return [from_codes(present_values(self.table.schema[name], self.table.frame[name]))]
+        grown = {name: built_hierarchy(self.table, name, _prefix_hierarchy) for name in plain}
+        return {name: found for name, found in grown.items() if found is not None}
 
     @cached_property
     def covers_missing(self) -> bool:
@@ -128,37 +124,31 @@ class Canvas:
             for totals in map(groups.totals, missing)
         )
         if self.beginnings:
-            notes += (f"codes of {quoted(self.beginnings)} are shown by what those of a group begin with",)
+            notes += (f"codes of {quoted(self.beginnings)} are shown by the prefix that each group shares",)
         if mixed:
-            notes += (f"{mixed} cells show any value, since the key is missing for others of their group",)
+            notes += (f"{mixed} cells show the wildcard, as the key is missing for others in their group",)
         figures = {"groups": len(groups.sizes), "cells_covered": mixed}
         return Release.record_by_record(self.show_groups(groups), notes=notes, figures=figures)
 
 
-def _hierarchy(run: Run, name: str, resource: str) -> Hierarchy:
-    found = run.resources.get(resource)
-    if not isinstance(found, Hierarchy):
-        raise PlanError(
-            f"the hierarchy of `{name}` must be a resource of that name, got: none called `{resource}`",
-            hint="give it in `resources`, or leave `hierarchy` of the column out",
-        )
-    return found
+def _prefix_hierarchy(_: Column, present: pl.Series) -> Hierarchy | None:
+    return from_codes(present)
 
 
 class LocalRecoding(EnforcingMethod):
-    """Puts the records into groups and shows in each key what its group spans; a method writes ``group``."""
+    """Groups the records and shows each key as the range of its group; a method writes ``group``."""
 
-    analyst_note = (
-        "Values are ranges or groups that differ from record to record: take them as interval-censored "
-        "or grouped; middles of ranges bias variances and slopes."
-    )
+    analyst_note = RANGES
     gives = Gives(generalised=True, suppressed=True)
     cost = "n log n"
 
     exact_ends: bool = param(
         False,
-        "End ranges at the lowest and highest value of a group, as published, and not at round numbers.",
-        hint="these are values of real people",
+        (
+            "End ranges at the lowest and highest value of a group, as in the paper, instead of at round "
+            "numbers."
+        ),
+        hint="these ends are values of real people",
         advanced=True,
     )
 

@@ -61,8 +61,8 @@ def gaussian(counts: Ints, *, sensitivity: float, rho: float, tick: Tick | None 
 def _require_fitting(sensitivity: float) -> None:
     if sensitivity > _MAX_GRID_STEPS:
         raise RefusedError(
-            "differential privacy must be of ranges that whole numbers can tell apart, got: too wide a range",
-            hint="declare narrower bounds, or fewer records of a person",
+            "the range is too wide for differentially private noise on whole numbers",
+            hint="declare narrower bounds, or fewer records per person",
         )
 
 

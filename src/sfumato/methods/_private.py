@@ -1,4 +1,4 @@
-"""What differentially private methods share: domains that are declared, who is hidden, and what was spent."""
+"""What differentially private methods share: declared domains, the unit of privacy, and the budget."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Byproducts, Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
-from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Column, Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._resources import declared_hierarchy
 
 #: Steps of the grid on which a number with decimals is protected, at least, and the most of any grid.
 _STEPS, _MOST_STEPS = 1e6, 1 << 40
@@ -44,31 +44,28 @@ class PrivateMethod(Method):
 
     epsilon: float = param(
         1.0,
-        "What is spent in all: how much more likely, at most e to this power, anyone makes any release.",
+        "Privacy budget: one person's data make any release at most e to this power times as likely.",
         ge=1e-3,
         le=1e3,
         symbol="ε",
         log=True,
         tune=(0.1, 100),
         drive=True,
-        hint="1 is strong and 10 says little; it is a promise only if it is not chosen by the data",
+        hint="1 is strong and 10 is weak; it is a guarantee only if it was not chosen from the data",
     )
     records: int = param(
         1,
-        "Most records of a person, all of which are hidden together.",
+        "Largest number of records of a person, which are protected together.",
         ge=1,
         le=1_000_000,
         symbol="c",
-        hint="noise grows with it; without a column of persons every record is a person",
+        hint="noise grows with it; without a column of persons every record counts as a person",
         label="Records of a person",
     )
     domain: Literal["declared", "data"] = param(
         "declared",
         "Where bounds and categories come from.",
-        choices={
-            "declared": "From the schema.",
-            "data": "From the data, which voids the guarantee.",
-        },
+        choices={"declared": "From the schema.", "data": "From the data, which voids the guarantee."},
         label="Bounds and categories",
     )
 
@@ -77,8 +74,8 @@ class PrivateMethod(Method):
         sets = [name for name in table.chosen if table.schema[name].kind is Kind.SET]
         if sets:
             return (
-                f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}, where "
-                "nothing bounds what one record adds"
+                f"{self.name} must be given columns of single values, got: sets in {quoted(sets)}, to which "
+                "one record may add any number of items"
             )
         reason = self.refuses_generalised(table) or super().refuses(table)
         return reason or self._why_undeclared(table) or self._too_many(table)
@@ -88,16 +85,16 @@ class PrivateMethod(Method):
         open_ended = [each.name for each in columns if each.kind is Kind.CONTINUOUS and not _has_bounds(each)]
         if open_ended:
             return (
-                f"{self.name} must know the least and greatest value possible, got: no finite `lower` "
-                f"and `upper` in the schema for {quoted(open_ended)} (`domain` data takes them from the data)"
+                f"{self.name} needs the smallest and largest possible value: the schema has no finite "
+                f"`lower` and `upper` for {quoted(open_ended)} (`domain` data takes them from the data)"
             )
         unlisted = [
             each.name for each in columns if each.kind is not Kind.CONTINUOUS and not _has_categories(each)
         ]
         if unlisted:
             return (
-                f"{self.name} must know the categories that are possible, got: no `order`, `labels` or "
-                f"`hierarchy` in the schema for {quoted(unlisted)} (`domain` data takes them from the data)"
+                f"{self.name} needs all possible categories: the schema has no `order`, `labels` or "
+                f"`hierarchy` for {quoted(unlisted)} (`domain` data takes them from the data)"
             )
         return None
 
@@ -105,8 +102,8 @@ class PrivateMethod(Method):
         most = int(np.unique(persons_of(table), return_counts=True)[1].max(initial=0))
         if most > self.records:
             return (
-                f"{self.name} must be given persons of at most {self.records} records, got: some of more "
-                "(hide more with `records`)"
+                f"{self.name} must be given at most {self.records} records per person, got: more (raise "
+                "`records` to protect more)"
             )
         return None
 
@@ -128,8 +125,8 @@ class PrivateMethod(Method):
         total = budget.total(delta or 1e-6)
         epsilon_text = f"ε = {total.epsilon:.4g}" + (f", δ = {total.delta:.2g}" if total.delta else "")
         meant = (
-            f"{epsilon_text} for each {unit}: by its columns no test of whether someone is in the "
-            f"data gains more than {total.advantage:.3f} (right less wrong alarms)"
+            f"{epsilon_text} for each {unit}: by its columns no test of whether someone is in the data gains "
+            f"more than {total.advantage:.3f} (true minus false positive rate)"
         )
         notes = [meant, f"{void}: {NO_GUARANTEE}"] if void else [meant]
         figures = {"epsilon": total.epsilon, "advantage_at_most": total.advantage}
@@ -147,14 +144,14 @@ def others(table: Table) -> tuple[str, ...]:
 
 
 class LocalMethod(PrivateMethod):
-    """Protects every value where it stands: as many records come out, in the same order."""
+    """Protects every value in its place: the release has as many records, in the same order."""
 
     missing: Literal["shown", "hidden"] = param(
         "shown",
-        "Whether it shows that a value is missing.",
+        "Whether the release shows that a value is missing.",
         choices={
-            "shown": "Missing values stay missing: ε does not cover which they are.",
-            "hidden": "Missing values get noise like the others, and it does not show which they were.",
+            "shown": "Missing values stay missing: ε does not protect which they are.",
+            "hidden": "Missing values get noise like the others, and cannot be recognised.",
         },
         label="Missing values",
     )
@@ -165,8 +162,8 @@ class LocalMethod(PrivateMethod):
             [name for name in table.chosen if table.missing(name).any()] if self.missing == "shown" else []
         )
         beside = others(table)
-        notes = [f"shown as it is, and not covered by ε: which values are missing in {quoted(holes)}"]
-        notes += [f"as they were, and not covered by ε: {quoted(beside)}"]
+        notes = [f"not protected by ε: which values are missing in {quoted(holes)}"]
+        notes += [f"unchanged, and not protected by ε: {quoted(beside)}"]
         return tuple(each for each, names in zip(notes, (holes, beside), strict=True) if names)
 
     def kept_missing(self, table: Table, name: str) -> Flags:
@@ -180,7 +177,7 @@ class ByColumnMethod(LocalMethod):
 
     weight: PerColumn[float] = param(
         1.0,
-        "Share of the budget that a column gets, in proportion to those of the others.",
+        "Share of the budget that a column gets, relative to the other columns.",
         ge=1e-3,
         le=1e3,
         symbol="w",
@@ -236,7 +233,7 @@ class Grid:
             lower, upper = math.ceil(lower), math.floor(upper)
         width = float(upper) - float(lower)
         if not math.isfinite(width):
-            raise DataError(f"`{name}` must have bounds whose distance is a number, got: too far apart")
+            raise DataError(f"`{name}` must have bounds with a finite difference, got: others")
         step = _whole_step(width) if whole else _decimal_step(width)
         size = math.floor(width / step + _GRID_TOLERANCE) if step > 0 and width > 0 else 0
         return cls(float(lower), step, size, whole, domain == "declared")
@@ -305,9 +302,7 @@ def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
     column, own = table.schema[name], table.categories(name)
     categories = list(column.order) or [value for value, _ in column.labels]
     if column.hierarchy and not categories:
-        hierarchy = run.resource(column.hierarchy)  # type: ignore[arg-type]
-        if not isinstance(hierarchy, Hierarchy):
-            raise DataError(f"`{column.hierarchy}` must be a hierarchy of `{name}`, got: something else")
+        hierarchy = declared_hierarchy(run, column.hierarchy, name)
         categories = hierarchy.levels.to_series(0).to_list()
     if not categories:
         assert domain == "data"
@@ -320,7 +315,7 @@ def categories_of(table: Table, name: str, domain: str, run: Run) -> pl.Series:
     strange = own.len() - own.is_in(declared.implode()).sum() + declared.null_count()
     if strange:
         raise DataError(
-            f"`{name}` must hold categories that its schema declares, got: {strange} others",
+            f"`{name}` must have only categories that its schema declares, got: {strange} others",
             hint="add them to `order`, `labels` or the hierarchy",
         )
     return declared

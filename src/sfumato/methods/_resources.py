@@ -1,14 +1,40 @@
-"""Tables that a parameter names, with columns of fixed names: chances, populations."""
+"""What parameters and columns name: tables with columns of fixed names, and hierarchies."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import polars as pl
 
 from sfumato.core.method import Method
 from sfumato.core.params import Resource
 from sfumato.core.run import Run
+from sfumato.data.hierarchy.grow import present_values
+from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import RefusedError, quoted
+from sfumato.errors import PlanError, RefusedError, quoted
+
+T = TypeVar("T")
+
+
+def declared_hierarchy(run: Run, resource: str, column: str) -> Hierarchy:
+    """The hierarchy that a resource is, which a column or parameter names."""
+    hierarchy: object = run.resource(Resource(resource))
+    if not isinstance(hierarchy, Hierarchy):
+        raise PlanError(
+            f"the resource `{resource}` of `{column}` must be a hierarchy, got: something else",
+            hint='declare it in the plan with holds = "hierarchy"',
+        )
+    return hierarchy
+
+
+def built_hierarchy(table: Table, name: str, build: Callable[[Column, pl.Series], T]) -> T:
+    """The hierarchy that is built of the values of a column, once for a table; or what there is instead."""
+    column = table.schema[name]
+    found = table.remember(name, build, lambda: [build(column, present_values(column, table.frame[name]))])
+    return found[0]
 
 
 def columns_of(method: Method, parameter: str, run: Run, names: tuple[str, ...]) -> pl.DataFrame | None:

@@ -1,4 +1,4 @@
-"""Transitions between categories: which there are, which are allowed for whom, and with what chance.
+"""Transitions between categories: which exist, which records may make them, and their probabilities.
 
 Several columns may be one: their categories are then the combinations that occur.
 """
@@ -90,9 +90,7 @@ class Categories:
         """How a table of transitions calls each category."""
         texts = pl.DataFrame([canonical_text(self.values[name]).fill_null("") for name in self.names])
         if len(self.names) > 1 and any(each.str.contains("+", literal=True).any() for each in texts):
-            raise DataError(
-                f"values of `{self.label}` must hold no + to be changed as one, got: some that do"
-            )
+            raise DataError(f"values of `{self.label}` must not contain + to be changed as one, got: some")
         return texts.select(pl.concat_str(pl.all(), separator="+")).to_series()
 
     def words(self) -> Words:
@@ -327,12 +325,12 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     if unknown:
         raise DataError(
             f"the transitions of `{label}` must lead to its categories, got: {unknown} that lead elsewhere",
-            hint="a category that no record has is known if transitions begin there too",
+            hint="to use a category that no record has, list transitions that begin there too",
         )
     used = (starts >= 0) & (ends >= 0)
     places = starts[used].astype(np.int64) * len(categories) + ends[used]
     if len(np.unique(places)) < len(places):
-        raise DataError(f"the transitions of `{label}` must each be listed once, got: some again")
+        raise DataError(f"the transitions of `{label}` must each be listed once, got: some listed twice")
     matrix = np.bincount(places, weights=chances[used], minlength=len(categories) ** 2)
     matrix = matrix.reshape(len(categories), -1)
     sums = matrix.sum(axis=1)
@@ -350,6 +348,6 @@ def invert_matrix(matrix: Floats, label: str) -> Floats:
     if np.linalg.cond(matrix) > _WORST_CONDITION:
         raise DataError(
             f"the matrix of `{label}` must have an inverse for counts to be corrected, got: a singular one",
-            hint="retain more: where each category is as likely from any other, nothing is left to estimate",
+            hint="raise `retain`: if all rows of the matrix are equal, nothing can be estimated",
         )
     return np.linalg.inv(matrix).astype(np.float64)

@@ -30,12 +30,12 @@ _ALL_SETS_UP_TO_CELLS = 64
 
 #: Why cells of others are not relied on.
 TOO_LARGE = (
-    "cells suppressed in others are not relied on for combinations of keys where persons have several "
-    f"records, or of more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
+    "rely_on_others was not used: it does not support combinations of keys where persons have several "
+    f"records, or more than {_EXCHANGE_UP_TO_RECORDS} records or {_EXCHANGE_UP_TO_KEYS} keys"
 )
 
 #: What is said where the work ended the search.
-UNTRIED = "not all exchanges of suppressed cells were tried: fewer cells may do"
+UNTRIED = "not all exchanges of suppressed cells were tried: fewer suppressed cells may be enough"
 
 
 def rely_on_wildcards(

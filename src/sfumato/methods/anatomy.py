@@ -1,4 +1,4 @@
-"""Anatomy: keys and sensitive values are shown in two tables, which only the number of a bucket joins."""
+"""Anatomy: keys and sensitive values in two tables, linked only by the number of a bucket."""
 
 from __future__ import annotations
 
@@ -19,47 +19,48 @@ from sfumato.methods._buckets import (
 
 
 class Anatomy(BucketMethod):
-    r"""Show the keys in one table and the sensitive values in another, joined by buckets of l values.
+    r"""Release keys and sensitive values in two tables, linked only by buckets of at least l records.
 
-    The records are dealt out to :math:`\lfloor n / l \rfloor` buckets, so that no bucket gets a value twice.
-    The first table (``qit``) has every record as it is, with the number of its bucket instead of its
-    sensitive values; the second (``st``) has the sensitive values of each bucket, in an order of chance. Who
-    finds a person's record guesses the value with a chance of at most
+    The records are distributed over :math:`\lfloor n / l \rfloor` buckets, so that no bucket has a value
+    twice. The first table (``qit``) has every record as it is, with the number of its bucket in place of its
+    sensitive values; the second (``st``) has the sensitive values of each bucket, in random order. An
+    intruder who finds a person's record guesses the value with a probability of at most
 
     .. math::
 
         \max_s \frac{c_B(s)}{|B|} \le \frac{1}{l}
 
-    where :math:`c_B(s)` is how often the value :math:`s` stands in bucket :math:`B`.
+    where :math:`c_B(s)` is how often bucket :math:`B` has the value :math:`s`.
 
     See Also
     --------
-    Bucketisation : buckets of records near to each other, in one table.
+    Bucketisation : buckets of similar records, in one table.
     Angelisation : keys are made coarser as well.
-    Slicing : any columns apart, those that hang together in one table.
+    Slicing : separates any columns, with related ones in one table.
 
     Notes
     -----
-    **When to use.** Where analyses need exact keys and exact sensitive values, but not which is whose: counts
-    by key and value are expected counts (``expected_count``), and much nearer to the truth than those of
-    keys made coarse.
+    **When to use.** Analyses need exact keys and exact sensitive values, but not the link between the two:
+    counts by key and value are expected counts (``expected_count``), and much closer to the truth than counts
+    by generalised keys.
 
-    **Guarantees.** In each bucket, no value of a sensitive column fills more than one place in :math:`l`;
-    what is released is measured before anyone gets it. Both tables hold the values of the original.
-    Tables in which one value is that of more than :math:`n / l` records are refused.
+    **Guarantees.** In each bucket, no value of a sensitive column makes up more than :math:`1/l` of the
+    records; the release is measured before it is returned. Both tables have the values of the original.
+    Tables in which one value has more than :math:`n / l` records are refused.
 
-    **Risk to know.** Keys are exact: whoever knows them sees who is in the file, and k-anonymity is what it
-    was. Make keys coarser in a step before. With ``permute``, which shuffles each key within its buckets,
-    nobody learns other keys from some; who knows all of them finds the bucket that has all. Who knows that
-    somebody does *not* have a value, or knows others of the bucket, guesses better. Several sensitive columns
-    stay together in one row: who knows one of them learns the others.
+    **Risk to know.** Keys are exact: an intruder who knows them sees who is in the file, and k-anonymity is
+    unchanged. Generalise the keys in an earlier step. With ``permute``, which shuffles each key within its
+    buckets, some keys do not reveal the others; but an intruder who knows all keys of a person finds the
+    bucket that has them all. An intruder who knows that a person does *not* have a value, or knows others in
+    the bucket, guesses better. Several sensitive columns stay together in one row: an intruder who knows one
+    learns the others.
 
     **Ties, missing, weights.** Missing sensitive values are refused, or a value of their own; missing keys
-    stay. Several records of one person are refused, as their buckets have the value in common. Weights
-    stay in the first table.
+    stay. Several records of one person are refused, because comparing their buckets reveals the value.
+    Weights stay in the first table.
 
-    **Cost.** Sorting the records once or twice. With several sensitive columns buckets in which some value is
-    too frequent are put together until none is.
+    **Cost.** Sorting the records once or twice. With several sensitive columns, buckets in which a value is
+    too frequent are merged until none is.
 
     Examples
     --------
@@ -76,11 +77,11 @@ class Anatomy(BucketMethod):
 
     name = "anatomy"
     synonyms = ("anatomisation",)
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Anatomy"
     references = ("xiao2006", "he2012permutation")
 
-    counts: bool = param(False, "Show each value of a bucket once, with its number.", label="Show counts")
+    counts: bool = param(False, "Show each value of a bucket once, with its count.", label="Show counts")
     permute: bool = param(False, "Shuffle each key within its buckets as well.", label="Shuffle keys")
 
     def table_names(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Angelisation: sensitive values by batches that meet what is asked, keys made coarser in buckets of k."""
+"""Angelisation: sensitive values in batches that meet the requirements, generalised keys in buckets of k."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from sfumato.methods.mondrian import Mondrian
 
 
 class Angelisation(BucketMethod):
-    r"""Show keys that k people share, and apart from them sensitive values by batches that meet a model.
+    r"""Release k-anonymous keys and, in a second table, sensitive values in batches that meet a requirement.
 
-    The records are divided twice, each time for one purpose. *Batches* hold the sensitive values: records
-    are dealt out as in anatomy, and batches that do not meet what is asked for (``also``) are put together
-    until all do. *Buckets* of at least :math:`k` people make the keys coarser, as Mondrian cuts them,
-    whatever their sensitive values. The first table (``gt``) has the records with coarse keys and the number
-    of their batch, the second (``bt``) the values of each batch. As batches and buckets do not know of each
-    other, keys need be no coarser than :math:`k` asks, and batches no larger than the model.
+    The records are partitioned twice. *Batches* hold the sensitive values: records are distributed as in
+    anatomy, and batches that do not meet the requirements (``also``) are merged until all do. *Buckets* of at
+    least :math:`k` people generalise the keys as Mondrian does, independently of the sensitive values. The
+    first table (``gt``) has the records with generalised keys and the number of their batch, the second
+    (``bt``) the values of each batch. Because batches and buckets are independent, keys are no coarser than
+    :math:`k` requires, and batches no larger than ``also`` requires.
 
     See Also
     --------
     Anatomy : exact keys.
-    Mondrian : one division for both purposes, in one table.
+    Mondrian : one partition for both purposes, in one table.
     PKAngelisation : measures the model of several buckets.
 
     Notes
     -----
-    **When to use.** Where identities and sensitive values must be protected both, by models as strong as
-    t-closeness, and keys in one table with them would become too coarse.
+    **When to use.** Both re-identification and attribute disclosure must be prevented, by models as strong as
+    t-closeness, and keys in one table with the sensitive values would become too coarse.
 
-    **Guarantees.** k people are alike in the keys; in each batch, no value of a sensitive column fills more
-    than one place in :math:`l`, and whatever else is asked for holds of the values of each batch. What is
-    released is measured before anyone gets it.
+    **Guarantees.** At least k people share their keys; in each batch, no value of a sensitive column makes up
+    more than :math:`1/l` of the records, and the values of each batch meet all further requirements. The
+    release is measured before it is returned.
 
-    **Risk to know.** As with anatomy: several sensitive columns stay together in one row, and who knows
-    others of the batch guesses better.
+    **Risk to know.** As with anatomy: several sensitive columns stay together in one row, and an intruder who
+    knows others in the batch guesses better.
 
-    **Ties, missing, weights.** Keys as in Mondrian; keys that a step before made coarser are taken as they
+    **Ties, missing, weights.** Keys as in Mondrian; keys that an earlier step generalised are taken as they
     are. Missing sensitive values are refused, or a value of their own. Several records of one person are
     refused. Weights stay with the keys.
 
-    **Cost.** That of Mondrian, and of measuring the batches as often as some are put together.
+    **Cost.** That of Mondrian, and of measuring the batches each time some are merged.
 
     Examples
     --------
@@ -69,18 +69,18 @@ class Angelisation(BucketMethod):
     """
 
     name = "angelisation"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Angelisation"
     references = ("tao2009", "anjum2018")
     gives = Gives(generalised=True, suppressed=True, deassociated=True, new_columns=True)
 
-    k: int = param(5, "Smallest number of people who are alike in the keys.", ge=1, symbol="k")
+    k: int = param(5, "Smallest number of people in an equivalence class (equal keys).", ge=1, symbol="k")
     also: Requirements = param(
         Requirements(),
-        "What the sensitive values of each batch must meet besides, such as t <= 0.2.",
+        "Further requirements on the sensitive values of each batch, such as t <= 0.2.",
         label="Further requirements",
     )
-    counts: bool = param(False, "Show each value of a batch once, with its number.", label="Show counts")
+    counts: bool = param(False, "Show each value of a batch once, with its count.", label="Show counts")
 
     def table_names(self) -> tuple[str, ...]:
         """Keys made coarser, and batches of values."""
@@ -97,7 +97,7 @@ class Angelisation(BucketMethod):
             return error.message
         others = [each.measure.name for each in asked if not _of_values(each.measure)]
         if others:
-            return f"`also` of {self.name} must ask for models of sensitive values, got: {quoted(others)}"
+            return f"`also` of {self.name} must require models of sensitive values, got: {quoted(others)}"
         return None
 
     def _guarantee_of(self, keys: Sequence[str], k: int = 1) -> Guarantee:

@@ -1,4 +1,4 @@
-"""Area coarsening: areas where few people live are shown by larger ones."""
+"""Area coarsening: areas with few inhabitants are replaced by larger ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._resources import columns_of
 from sfumato.methods.recoding import hierarchies_of
 
@@ -25,23 +26,23 @@ _POPULATION = "population"
 
 
 class AreaCoarsening(Method):
-    r"""Show areas by larger ones until enough people live in each that is shown.
+    r"""Replace areas by larger ones until every area shown has enough inhabitants.
 
-    Areas climb the hierarchy of their column. Where an area that some record has is home to fewer than
-    :math:`N` people,
+    Areas are generalised along the hierarchy of their column. Where an area that occurs in the records has
+    fewer than :math:`N` inhabitants,
 
     .. math::
 
         P(a) = \sum_{b \preceq a} p_b < N
 
-    it and all areas beside it below the same larger area are shown as that one, and so on upwards. All of
-    them climb, and not only the small one: if its neighbours stayed, the larger area would stand for the
+    it and all its siblings within the same larger area are shown as that larger area, and so on upwards. All
+    siblings are generalised, not only the small one: if they stayed, the larger area would stand for the
     small one alone.
 
     See Also
     --------
     Recoding : all values at a fixed level.
-    GlobalRecoding : the levels at which people are alike in all keys.
+    GlobalRecoding : the levels that give k-anonymity in all keys.
 
     Notes
     -----
@@ -49,18 +50,18 @@ class AreaCoarsening(Method):
     people for the first three digits of a zip code, 10,000 or 200,000 for regions of European files for
     researchers or the public.
 
-    **Guarantees.** In every area that is shown live at least ``threshold`` people; where all areas together
-    have fewer, none is shown. What is shown is true: an area lies in the one it is shown by, and no
-    area lies in two that are shown.
+    **Guarantees.** Every area shown has at least ``threshold`` inhabitants; if all areas together have fewer,
+    none is shown. Labels are true: an area lies within the area that is shown for it, and in no other area
+    shown.
 
-    **Risk to know.** People must be counted in the population, and the threshold says nothing of other
-    columns: k-anonymity is asked for apart. Columns that tell the area too (a hospital, a number of a
-    telephone) must be coarsened along.
+    **Risk to know.** Inhabitants must be counted in the population, and the threshold does not protect other
+    columns: require k-anonymity as well. Columns that reveal the area too (a hospital, a phone number) must
+    be generalised as well.
 
     **Ties, missing, weights.** ``population`` names a table with a column of the same name as each column
     that is protected, and the column *population*. Without it the weights of the records are summed, and
-    without weights the persons of the file are counted, which is noted: they are fewer than the people who
-    live there, so that more is coarsened than must be. Missing areas stay missing.
+    without weights the persons of the file are counted, which is noted: they are fewer than the inhabitants,
+    so areas become larger than necessary. Missing areas stay missing.
 
     **Cost.** :math:`O(n)` per column.
 
@@ -81,10 +82,7 @@ class AreaCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Area coarsening"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("hipaa2000", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)
@@ -92,7 +90,7 @@ class AreaCoarsening(Method):
 
     threshold: int = param(
         20_000,
-        "Fewest people that live in an area that is shown.",
+        "Smallest number of inhabitants of an area that is shown.",
         ge=1,
         le=10**10,
         unit="people",
@@ -112,7 +110,7 @@ class AreaCoarsening(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse no records, and keys that were generalised before: labels are no values of a hierarchy."""
         if not len(table):
-            return f"{self.name} must be given records to show by area, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -120,7 +118,7 @@ class AreaCoarsening(Method):
         hierarchies, notes = hierarchies_of(table, run, self.hierarchies)
         known = columns_of(self, "population", run, (_POPULATION, *table.chosen))
         if known is None and table.weights is None:
-            notes = (*notes, "no population is known: the persons of the file were counted")
+            notes = (*notes, "no population was given: the persons of the file were counted")
         protected, n_coarser = table, 0
         for name in run.track(self.title, table.chosen, total=len(table.chosen)):
             tree = hierarchies[name]
@@ -129,7 +127,7 @@ class AreaCoarsening(Method):
             leaves = _leaves(table, name, tree)
             levels = _levels(tree, leaves, self._people(table, name, tree, known, leaves), self.threshold)
             if levels is None:
-                notes = (*notes, f"in all areas of `{name}` together live too few people: none is shown")
+                notes = (*notes, f"all areas of `{name}` together have too few inhabitants: no area is shown")
             n_coarser += int(
                 (leaves >= 0).sum() if levels is None else (levels[leaves[leaves >= 0]] > 0).sum()
             )
@@ -153,15 +151,15 @@ class AreaCoarsening(Method):
         people = known[_POPULATION].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         wrong = int((~((people >= 0) & np.isfinite(people))).sum())
         if wrong:
-            raise DataError(f"the numbers of people must be from 0 up, got: {count_noun(wrong, 'other')}")
+            raise DataError(f"numbers of inhabitants must be 0 or more, got: {count_noun(wrong, 'other')}")
         places = match_leaves(known[name].alias(name), tree.levels[:, 0])
         listed = np.zeros(tree.n_leaves, dtype=np.bool_)
         listed[places[places >= 0]] = True
         unlisted = len(np.unique(leaves[there][~listed[leaves[there]]]))
         if unlisted:
             raise DataError(
-                f"`population` of {self.name} must list every area of `{name}` that a record has, got: "
-                f"{count_noun(unlisted, 'area')} without a number of people"
+                f"`population` of {self.name} must list every area of `{name}` that occurs, got: "
+                f"{count_noun(unlisted, 'area')} without a number of inhabitants"
             )
         return np.bincount(places[places >= 0], weights=people[places >= 0], minlength=tree.n_leaves).astype(
             float

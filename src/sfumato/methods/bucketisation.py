@@ -1,4 +1,4 @@
-"""Bucketisation: sensitive values are shuffled within buckets of records that are near to each other."""
+"""Bucketisation: sensitive values are shuffled within buckets of similar records."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from sfumato.methods.mondrian import coded_keys
 
 
 class Bucketisation(BucketMethod):
-    r"""Shuffle sensitive values within buckets of near records, of which none has a value too often.
+    r"""Shuffle sensitive values within buckets of similar records in which no value is too frequent.
 
-    All records are one bucket at first. A bucket is cut in two by the key that it spans most of, as Mondrian
-    does, as long as in both halves :math:`B` no sensitive value :math:`s` is too frequent:
+    All records form one bucket at first. As in Mondrian, a bucket is split in two at its widest key, as long
+    as no sensitive value :math:`s` is too frequent in either half :math:`B`:
 
     .. math::
 
         \frac{c_B(s)}{|B|} \le \frac{1}{l}
 
-    where :math:`c_B(s)` is how often it stands there. Then the sensitive values of each bucket are shuffled.
-    The release is one table, with the number of the bucket as a new column: a sensitive value is that of some
-    record of its bucket.
+    where :math:`c_B(s)` is how often the half has that value. Then the sensitive values of each bucket are
+    shuffled. The release is one table, with the number of the bucket as a new column: a sensitive value
+    belongs to some record of its bucket.
 
     See Also
     --------
-    Anatomy : buckets whatever the keys, in two tables; smaller ones.
-    Mondrian : makes the keys of a group alike instead.
+    Anatomy : smaller buckets, independent of the keys, in two tables.
+    Mondrian : generalises the keys of a group instead.
     DataSwapping : swaps without buckets that can be seen.
 
     Notes
     -----
-    **When to use.** For counts by ranges of keys and sensitive values: as the records of a bucket are
-    near to each other, a range holds all of it or nothing more often than with anatomy.
+    **When to use.** For counts by ranges of keys and sensitive values: because the records of a bucket are
+    similar, a range more often contains a whole bucket or nothing of it than with anatomy.
 
-    **Guarantees.** In each bucket, no value of a sensitive column fills more than one place in :math:`l`;
-    what is released is measured before anyone gets it. Keys stay as they are, and each bucket keeps its
+    **Guarantees.** In each bucket, no value of a sensitive column makes up more than :math:`1/l` of the
+    records; the release is measured before it is returned. Keys stay as they are, and each bucket keeps its
     sensitive values, several columns of them together.
 
     **Risk to know.** As with anatomy, exact keys show who is in the file. A row looks like a record but is
-    none: analyse it by bucket. Where a value is frequent in some corner of the keys, buckets there are large.
+    not one: analyse by bucket. Where a value is frequent among similar records, buckets are large.
 
     **Ties, missing, weights.** Equal keys stay together; missing is a value below all others. Missing
     sensitive values are refused, or a value of their own. Several records of one person are refused. Weights
@@ -70,7 +70,7 @@ class Bucketisation(BucketMethod):
     """
 
     name = "bucketisation"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Bucketisation"
     references = ("zhang2007permutation", "li2017bucketisation")
 

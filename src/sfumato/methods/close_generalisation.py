@@ -1,4 +1,4 @@
-"""Generalisation whose groups have, in a sensitive column, nearly what the table has: k and t at once."""
+"""Generalisation into groups that are k-anonymous and t-close in a sensitive column."""
 
 from __future__ import annotations
 
@@ -45,14 +45,17 @@ class CloseRecoding(LocalRecoding):
 
     t: float | None = param(
         None,
-        "Largest distance of a group from the table in the sensitive column; nothing: what k brings along.",
+        (
+            "Largest distance between a group and the table in the sensitive column; by default the bound "
+            "that k gives."
+        ),
         gt=0,
         le=1,
         symbol="t",
     )
     sensitive: Columns = param(
         Columns(("@sensitive",)),
-        "The sensitive column; of several the first governs.",
+        "The sensitive column; of several, the first is used.",
         hint="name one",
         label="Sensitive column",
     )
@@ -69,7 +72,7 @@ class CloseRecoding(LocalRecoding):
         if reason or (name is None and self.t is None):
             return reason
         if name is None:
-            return f"{self.name} must find a sensitive column to be close in, got: none"
+            return f"{self.name} must be given a sensitive column, got: none"
         if name in table.chosen:
             return f"the sensitive column of {self.name} must not be a key, got: {quoted([name])}"
         kind = table.schema[name].kind
@@ -92,7 +95,7 @@ class CloseRecoding(LocalRecoding):
         order = np.lexsort((ranks * _GOLDEN % 1.0, np.where(np.isnan(values), np.inf, values)))
         k = min(self.k, n) if self.t is None else size_for(n, self.k, self.t)
         groups = join_failing_groups(RecordGroups.of(self.clusters(canvas, order, ranks, k)), canvas)
-        return groups, () if name else ("no column is sensitive: the groups are k alike, and no more",)
+        return groups, () if name else ("no column is sensitive: the groups are only k-anonymous",)
 
     def guarantee_for(self, table: Table) -> Guarantee:
         """What is asked for: k and what else, and to be close in the sensitive column."""
@@ -107,60 +110,59 @@ class CloseRecoding(LocalRecoding):
 
 
 class CloseGeneralisation(CloseRecoding):
-    r"""Show what k records span that are alike in rank and stand for all of a sensitive column.
+    r"""Replace each key by the range of a group of at least k that is t-close in a sensitive column.
 
     Algorithm S4 of Sánchez, Martínez and Domingo-Ferrer. The records are put in ascending order of the
-    sensitive column and split into :math:`K` parts; in each part they are put in the order of
-    `SortedGeneralisation`, and the i-th records of all parts are a group, which so has one record of each
-    K-th of the sensitive values. If all these are distinct and :math:`K` divides :math:`n`, its
-    ordered distance from the table (see `t-closeness`) is at most
+    sensitive column and split into :math:`K` parts; in each part they are sorted as in
+    `SortedGeneralisation`, and the i-th records of all parts form a group, which thus has one record of each
+    K-quantile of the sensitive values. If all values are distinct and :math:`K` divides :math:`n`, the
+    ordered distance of a group from the table (see `t-closeness`) is at most
 
     .. math::
 
         t \le \frac{n - K}{2 (n - 1) K}, \qquad \text{and} \qquad
         K = \max\left\{k, \left\lceil \frac{n}{2 (n - 1) t + 1} \right\rceil \right\}
 
-    is large enough for any :math:`t`. Without ``t`` the bound for :math:`K = k` is what is enforced.
+    is large enough for any :math:`t`. Without ``t`` the bound for :math:`K = k` is enforced.
 
-    *Where K does not divide n* there are :math:`q = \lfloor n / k \rfloor` groups and
-    :math:`K = \lfloor n / q \rfloor \ge k` parts, which end at :math:`j n / K`, rounded; those that have one
-    record more than :math:`q` give it to one of the last groups each. The rule that is printed, with all
-    left over at the end, breaks the bound (:math:`n = 2003, k = 5`), and so does this one for some data,
-    if by little. So every group is measured, and those that are too far are joined with their
-    neighbours, more and more of them, until none is. *This always ends within the bound:* the distance is
-    convex,
+    *Where K does not divide n* there are :math:`q = \lfloor n / k \rfloor` groups and :math:`K = \lfloor n /
+    q \rfloor \ge k` parts, which end at :math:`j n / K`, rounded; a part with one record more than :math:`q`
+    gives it to one of the last groups. The published rule, with all remaining records at the end, violates
+    the bound (:math:`n = 2003, k = 5`), and so does this one for some data, if by little. So every group is
+    measured, and groups that are too far from the table are merged with their neighbours until none is. *This
+    always ends within the bound:* the distance is convex,
 
     .. math::
 
         D\left(\frac{n_1 P_1 + n_2 P_2}{n_1 + n_2}, Q\right)
             \le \frac{n_1 D(P_1, Q) + n_2 D(P_2, Q)}{n_1 + n_2},
 
-    so that a join is never farther than the farther of the two; every join leaves a group less, none has
-    fewer than k; and a single group of all has the distance 0. With ties, for which the bound above does not
-    hold, and for what is asked in ``also``, groups are joined likewise; what not even one group of all
-    meets is an error.
+    so a merged group is never farther than the farther of the two; every merge leaves one group less, none
+    has fewer than k; and a single group of all records has the distance 0. With ties, for which the bound
+    above does not hold, and for the requirements in ``also``, groups are merged likewise; a requirement that
+    even one group of all records does not meet is an error.
 
     See Also
     --------
-    TClosenessFirst : takes the nearest records instead of those of like rank; slower, with less loss.
-    Mondrian : with ``also="t <= 0.2"`` it cuts only where closeness stays.
+    TClosenessFirst : takes the nearest records instead of those of similar rank; slower, with less loss.
+    Mondrian : with ``also="t <= 0.2"`` it splits only where groups stay t-close.
 
     Notes
     -----
-    **When to use.** Millions of records with a number or grade that must not be fitted even roughly, such as
-    charges or incomes.
+    **When to use.** Millions of records with a sensitive number or grade that must not be inferred even
+    roughly, such as charges or incomes.
 
-    **Guarantees.** At least :math:`k` people are alike in the keys, and the ordered distance of every group
-    is at most ``t``, both measured on what is released. Every range holds the value that it hides.
+    **Guarantees.** At least :math:`k` people share their keys, and the ordered distance of every group is at
+    most ``t``, both measured on the release. Every range contains the original value.
 
-    **Risk to know.** Closeness is by the order of the values, so that two groups may still differ by one
-    extreme value. It is promised for one column: name others in ``also`` (``t <= 0.3``), and they are
-    checked and kept too.
+    **Risk to know.** Closeness is measured by the order of the values, so two groups may still differ by one
+    extreme value. It is guaranteed for one column: name others in ``also`` (``t <= 0.3``) to have them
+    checked too.
 
-    **Ties, missing, weights.** Records with equal sensitive values are dealt out to the parts so that each
-    has of all ranks. Missing sensitive values stand last, and count as the measure says. Of missing keys
-    see `SortedGeneralisation`. Persons are counted where a column tells whose record it is. Weights are not
-    used.
+    **Ties, missing, weights.** Records with equal sensitive values are distributed over the parts so that
+    each part has all ranks. Missing sensitive values come last, and count as the measure says. For missing
+    keys see `SortedGeneralisation`. With a column of persons, people are counted instead of records. Weights
+    are not used.
 
     **Cost.** :math:`O(n (d + \log n))` for :math:`d` keys.
 
@@ -188,41 +190,43 @@ class CloseGeneralisation(CloseRecoding):
 
 
 class TClosenessFirst(CloseRecoding):
-    r"""Show what, or the centre of, k near records that stand for all of a sensitive column.
+    r"""Show the range or centre of groups of at least k similar records, t-close in a sensitive column.
 
     The third algorithm of Soria-Comas, Domingo-Ferrer, Sánchez and Martínez: microaggregation with
     t-closeness first. The records are split into :math:`K` parts by the sensitive column as in
     `CloseGeneralisation`, which has the formulas. The record farthest from the mean of all that are left
-    takes the nearest record of each part,
+    takes the nearest record of each part
 
     .. math::
 
         \arg\min_{i \in S_p} \lVert x_i - x_0 \rVert, \qquad p = 1, \dots, K,
 
-    as a group; then the record farthest from that one does, and so on. Where :math:`K` does not divide
-    :math:`n`, the parts that have one more give a second to one of the first groups each; groups that
-    turn out too far are joined as there, which always ends within the bound.
+    as a group; then the record farthest from that one does the same, and so on. Where :math:`K` does not
+    divide :math:`n`, each part with one record more gives a second one to one of the first groups; groups
+    that are too far from the table are merged as in `CloseGeneralisation`, which always ends within the
+    bound.
 
     See Also
     --------
     CloseGeneralisation : for millions of records.
-    Mdav : the same without closeness; the distance between records is told there.
+    Mdav : the same without closeness; defines the distance between records.
 
     Notes
     -----
     **When to use.** Up to some hundred thousand records with a sensitive number or grade, where less
-    should be lost than by sorting. With ``show="centre"`` the release has exact values (means, medians,
-    modes), on which any analysis runs.
+    information should be lost than by sorting. With ``show="centre"`` the release has exact values (means,
+    medians, modes), on which any analysis runs.
 
-    **Guarantees.** At least :math:`k` people are alike in the keys, and the ordered distance of every group
-    is at most ``t``, both measured on what is released. Ranges hold the values that they hide; centres keep
-    the means of continuous keys, up to what the schema declares.
+    **Guarantees.** At least :math:`k` people share their keys, and the ordered distance of every group is at
+    most ``t``, both measured on the release. Ranges contain the original values; centres keep the means of
+    continuous keys, up to what the schema declares.
 
-    **Risk to know.** As for `CloseGeneralisation`: closeness is by order, and of one column.
+    **Risk to know.** As for `CloseGeneralisation`: closeness is measured by order, in one column.
 
-    **Ties, missing, weights.** Equal distances go to the record that stands first. Missing keys count as
-    the mean when groups are formed; a group with and without a key shows the wildcard in it. Centres need
-    keys without missing values. Centres are weighted where there are weights; groups count each person once.
+    **Ties, missing, weights.** Of records at equal distances the first in the file is taken. Missing keys
+    count as the mean when groups are formed; a key that is missing for some records of a group shows the
+    wildcard. Centres need keys without missing values. Centres are weighted where there are weights; groups
+    count each person once.
 
     **Cost.** :math:`O(n^2 d / k)` for :math:`d` keys.
 
@@ -240,8 +244,8 @@ class TClosenessFirst(CloseRecoding):
     nature = "non-perturbative"
     title = "t-closeness-first microaggregation"
     analyst_note = (
-        "Values are centres of groups, or the ranges they span: variances shrink, or take values as "
-        "interval-censored; relations with sensitive columns are weakened."
+        "Values are centres of groups, which shrinks variances, or ranges, which are interval-censored; "
+        "relations with sensitive columns are weaker."
     )
     references = ("soriacomas2015closeness", "domingoferrer2005", "li2007")
     cost = "n²"
@@ -250,7 +254,7 @@ class TClosenessFirst(CloseRecoding):
         "range",
         "What a group shows.",
         choices={
-            "range": "What it spans in each key.",
+            "range": "Its range in each key.",
             "centre": "Its mean, median or mode in each key, of which none may be missing.",
         },
         label="Show",
@@ -263,7 +267,7 @@ class TClosenessFirst(CloseRecoding):
             return reason
         holes = [name for name in table.chosen if table.missing(name).any()]
         if holes:
-            return f"{self.name} must show centres of complete keys, got: missing values in {quoted(holes)}"
+            return f"{self.name} needs complete keys to show centres, got: missing values in {quoted(holes)}"
         return None
 
     def clusters(self, canvas: Canvas, order: Ints, ranks: Ints, k: int) -> Ints:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Naive coarsening: every column in fixed intervals, whatever the data are. A baseline, no protection."""
+"""Naive coarsening: every column in fixed intervals, independent of the data. A baseline."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sfumato.data.generalised.round_ends import round_outwards
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods.sorted_generalisation import as_numbers
 
 Numbers = Ints | Floats
@@ -26,7 +27,7 @@ _LARGEST_WHOLE = 2**62
 
 
 class NaiveCoarsening(Method):
-    r"""Show in which of r intervals of equal length each value lies.
+    r"""Replace each value by one of r intervals of equal length.
 
     Algorithm S3 of Sánchez, Martínez and Domingo-Ferrer, after de Montjoye and others. The domain of a
     column, from :math:`a` to :math:`b`, is cut into :math:`r` intervals that begin at
@@ -36,32 +37,30 @@ class NaiveCoarsening(Method):
         b_i = a + \left\lfloor \frac{i\,(b - a + 1)}{r} \right\rfloor, \qquad i = 0, \dots, r - 1
 
     and end where the next begins, less one; ages from 0 to 85 with :math:`r = 4` become [0, 20], [21, 42],
-    [43, 63] and [64, 85]. Days and instants are whole numbers too. Of numbers with decimals the intervals
+    [43, 63] and [64, 85]. Days and instants are whole numbers too. For numbers with decimals the intervals
     begin at :math:`a + i (b - a)/r` and end where the next begins; a value at the border is in the upper one.
-    The domain is what the column declares (``lower``, ``upper``), or else what its values span, widened to
-    round ends: with the lowest and the highest value themselves every border would tell these two.
+    The domain is the declared one (``lower``, ``upper``), or else the range of the values, widened to round
+    ends: with the lowest and highest value themselves every border would reveal these two.
 
-    Ordered categories are coarsened by their place; nominal ones by their number where they are numbers, as
-    in the paper, or else by their place in the alphabet. They show the categories that occur in their
-    interval.
+    Ordered categories are coarsened by their rank; nominal ones by their number where they are numbers, as in
+    the paper, or else in alphabetical order. They show the categories that occur in their interval.
 
     See Also
     --------
     SortedGeneralisation : ranges that follow the data, with a guarantee.
-    TopBottomCoding : hides the extremes alone.
+    TopBottomCoding : hides only the extremes.
 
     Notes
     -----
-    **When to use.** As what others are compared with. The paper shows why not to use it to protect: it loses
-    more than k-anonymity does, and still leaves people unique.
+    **When to use.** As a baseline for comparisons. The paper shows why not to use it for protection: it loses
+    more information than k-anonymity, and still leaves people unique.
 
-    **Guarantees.** None but that every interval holds the value that it hides: nothing says how many people
-    share one.
+    **Guarantees.** Every interval contains the original value. The number of people who share one is not
+    guaranteed.
 
-    **Risk to know.** An interval of a sparse part of a column may hold one person only.
+    **Risk to know.** An interval in a sparse part of a column may contain only one person.
 
-    **Ties, missing, weights.** Equal values are shown alike. Missing values stay missing. Weights are not
-    used.
+    **Ties, missing, weights.** Equal values stay equal. Missing values stay missing. Weights are not used.
 
     **Cost.** :math:`O(n \log r)` per column.
 
@@ -79,10 +78,7 @@ class NaiveCoarsening(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Naive coarsening"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("sanchez2016", "demontjoye2015")
     gives = Gives(generalised=True)

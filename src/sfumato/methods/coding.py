@@ -1,4 +1,4 @@
-"""Top and bottom coding: the extremes, which single records out, are shown alike."""
+"""Top and bottom coding: extreme values, which single records out, are replaced by a common value."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SIDES = ("top", "bottom")
 
 
 class TopBottomCoding(ColumnMethod):
-    r"""Show the largest values alike, and the smallest.
+    r"""Replace the largest values of a column by one common value, and the smallest by another.
 
-    On each chosen side the most extreme records form a group, and all of it shows one value. For the top,
-    with :math:`x_{(1)} \ge x_{(2)} \ge \dots \ge x_{(n)}`,
+    On each chosen side the most extreme records form a group that shows one value. For the top, with
+    :math:`x_{(1)} \ge x_{(2)} \ge \dots \ge x_{(n)}`,
 
     .. math::
 
@@ -43,44 +43,44 @@ class TopBottomCoding(ColumnMethod):
         y_i = \begin{cases} v & x_i \ge t \\ x_i & \text{else} \end{cases}
 
     where :math:`p` is the ``share`` and :math:`m` the least ``count`` of records in a group. With ``top``
-    given for a column, :math:`t` is that value; if anyone lies there, but fewer than :math:`m` do, the group
-    is filled up to :math:`m`, and :math:`t = x_{(m)}`. The value shown, :math:`v`, is :math:`t` itself
+    given for a column, :math:`t` is that value; if some records, but fewer than :math:`m`, lie there, the
+    group is filled up to :math:`m`, and :math:`t = x_{(m)}`. The value shown, :math:`v`, is :math:`t` itself
     (``replace="threshold"``), or the mean or the median of the group. The bottom is the mirror image.
 
-    A threshold that is shown and was not given would be a person's value: it moves outwards (down, for the
-    top) to the roundest number at which the group is at most a tenth larger, so that one of fewer than ten
-    stays as it is and shows a number between its lowest value and the next. Dates move to the first of a
-    month, quarter or year.
+    A threshold that is shown but was not given would be a person's value. So it moves (down, for the top) to
+    the roundest number at which the group is at most a tenth larger; a group of fewer than ten stays as it is
+    and shows a number between its lowest value and the next. Dates move to the first of a month, quarter or
+    year.
 
     ``share=0, count=10`` codes the ten largest; ``top={age: 90}, count=0`` codes by value alone.
 
     See Also
     --------
-    MultivariateTopCoding : draws in records that are extreme only in several columns together.
+    MultivariateTopCoding : treats records that are extreme only in several columns together.
     Rounding : hides the digits in the middle.
 
     Notes
     -----
-    **When to use.** Tails of few and well-known records: high incomes, great ages, large families. It leaves
-    everything between the two thresholds as it is.
+    **When to use.** Tails of few and well-known records: high incomes, great ages, large families. Everything
+    between the two thresholds stays unchanged.
 
     **Guarantees.** At least :math:`\min(c, n)` records show the greatest value of the release, and as many
-    the least (by value: :math:`\min(m, n)`, if anyone lies there). What lies between the thresholds does not
-    change; the order of any two records is not reversed; the same coding once more changes nothing. With
-    ``replace="mean"`` the total and the mean of the column survive, up to a declared range and whole
+    the least (by value: :math:`\min(m, n)`, if any record lies there). What lies between the thresholds does
+    not change; the order of any two records is not reversed; repeating the same coding changes nothing. With
+    ``replace="mean"`` the total and the mean of the column are kept, up to a declared range and whole
     numbers.
 
-    **Risk to know.** The group shows alike only in this column, and everyone in it is known to be extreme.
-    Its median is a real person's value, and so is the threshold of ordered categories; its mean, together
-    with what an intruder knows of all others in the group, gives the last one away. The variance shrinks,
-    more so with *threshold* than with *mean*.
+    **Risk to know.** The records of a group are equal only in this column, and all of them are known to be
+    extreme. The median is a real person's value, and so is the threshold of ordered categories; the mean
+    reveals the last value of the group to an intruder who knows all others. The variance shrinks, more so
+    with *threshold* than with *mean*.
 
-    **Ties, missing, weights.** Equal values are treated alike, so a group may be larger than asked, never
+    **Ties, missing, weights.** Equal values are treated alike, so a group may be larger than requested, never
     smaller. Where the two groups meet (many ties, few records, a share near 50 %) all records show the
-    median, or with *mean* the mean, of all. The median is a value that occurs: of two middle ones that
-    nearer to the other records. Missing values stay missing and do not count. With weights the share is one
-    of the population (the sum of weights), and mean and median are weighted, so that weighted totals
-    survive; the count is one of records.
+    median, or with *mean* the mean, of all. The median is a value that occurs: of two middle ones that nearer
+    to the other records. Missing values stay missing and do not count. With weights the share is one of the
+    population (the sum of weights), and mean and median are weighted, so that weighted totals are kept; the
+    count is in records.
 
     **Cost.** :math:`O(n \log n)` per column.
 
@@ -100,8 +100,13 @@ class TopBottomCoding(ColumnMethod):
     nature = "non-perturbative"
     title = "Top and bottom coding"
     analyst_note = (
-        "The largest or smallest values are shown alike: take them as censored. Medians hold; means, "
-        "variances and tails do not."
+        "The largest or smallest values are replaced by one common value: treat them as censored. Medians "
+        "hold; variances and tails do not."
+    )
+    analyst_extras = (
+        ("replace=threshold", "Means do not hold."),
+        ("replace=median", "Means do not hold."),
+        ("replace=mean", "Means and totals hold."),
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("willenborg2001", "hundepool2012")
@@ -109,7 +114,7 @@ class TopBottomCoding(ColumnMethod):
 
     share: float = param(
         1.0,
-        "Share of the records that are coded on each side, where no value is given.",
+        "Share of the records to code on each side, where no value is given.",
         ge=0,
         le=50,
         unit="%",
@@ -121,33 +126,33 @@ class TopBottomCoding(ColumnMethod):
     )
     count: int = param(
         3,
-        "Least number of records that are coded together on a side.",
+        "Smallest number of records that are coded together on one side.",
         ge=0,
         unit="records",
         symbol="m",
         label="Least number coded",
     )
     top: PerColumn[float] | None = param(
-        None, "Value from which up a column is coded, instead of a share.", when="side=both|top"
+        None, "Values from this one upwards are coded, instead of a share.", when="side=both|top"
     )
     bottom: PerColumn[float] | None = param(
-        None, "Value from which down a column is coded, instead of a share.", when="side=both|bottom"
+        None, "Values from this one downwards are coded, instead of a share.", when="side=both|bottom"
     )
     side: Literal["both", "top", "bottom"] = param(
         "both",
-        "Which end of the values is coded.",
+        "Which end of a column is coded.",
         choices={
             "both": "The largest and the smallest values.",
-            "top": "The largest values alone.",
-            "bottom": "The smallest values alone.",
+            "top": "Only the largest values.",
+            "bottom": "Only the smallest values.",
         },
         label="Coded end",
     )
     replace: Literal["threshold", "mean", "median"] = param(
         "threshold",
-        "What the coded records of one end show.",
+        "What the coded records of each end show.",
         choices={
-            "threshold": "The value from which on they are coded.",
+            "threshold": "The threshold from which values are coded.",
             "mean": "Their mean; not in ordinal columns.",
             "median": "Their median.",
         },
@@ -184,7 +189,7 @@ class TopBottomCoding(ColumnMethod):
             self._parameter_value(side, name) is not None for side in coded for name in table.chosen
         ):
             raise ParameterError(
-                f"`share` of {self.name} must be in use to be searched, got: values for all columns",
+                f"`share` of {self.name} cannot be searched: all columns are coded by values",
                 hint="leave out `top` and `bottom`",
             )
         return super().drive_range(table)
@@ -323,10 +328,10 @@ def _mean(values: Values, weights: Floats | None) -> Any:
 
 
 class MultivariateTopCoding(Method):
-    r"""Draw the records that lie farthest from the middle of all in to an ellipsoid, or together.
+    r"""Move multivariate outliers onto an ellipsoid around the centre, or replace them by their mean.
 
-    A record may be ordinary in every column and still be the only one of its combination. Distance is
-    Mahalanobis' from a robust middle, which outliers cannot move:
+    A record may be ordinary in every column and still have a unique combination. The distance is the
+    Mahalanobis distance from a robust centre, which outliers cannot move:
 
     .. math::
 
@@ -334,10 +339,10 @@ class MultivariateTopCoding(Method):
 
     where :math:`m_j` is the median of a column and :math:`s_j = 1.4826` times its median absolute deviation
     (of the values other than the median where more than half are equal to it), and :math:`R` is the
-    correlation matrix of the :math:`z_{ij}` drawn in to :math:`\pm 2` (Alqallaf and others 2002), found anew
-    three times among the half of the records with the smallest distances (the concentration steps of Hubert,
+    correlation matrix of the :math:`z_{ij}` drawn in to :math:`\pm 2` (Alqallaf and others 2002), recomputed
+    three times from the half of the records with the smallest distances (the concentration steps of Hubert,
     Rousseeuw and Verdonck 2012), if that has five records for each column. Eigenvalues of :math:`R` are at
-    least a millionth of the greatest, so columns that repeat others do no harm.
+    least a millionth of the greatest, so redundant columns do no harm.
 
     The :math:`c = \lceil p\,n/100 \rceil` records of the greatest distances are coded; with :math:`L` the
     next distance, ``replace="ellipsoid"`` shows
@@ -352,27 +357,27 @@ class MultivariateTopCoding(Method):
     See Also
     --------
     TopBottomCoding : codes the extremes of each column.
-    MultivariateRounding : makes the cells, not the edge, coarser.
+    MultivariateRounding : coarsens all values, not only the extremes.
 
     Notes
     -----
     **When to use.** Several continuous columns that an intruder knows together, before rounding, noise or
-    microaggregation: those protect the crowd, and outliers the least.
+    microaggregation: those methods protect outliers least.
 
-    **Guarantees.** *Ellipsoid*: no record lies outside the ellipsoid of the original's robust middle
+    **Guarantees.** *Ellipsoid*: no record lies outside the ellipsoid around the original's robust centre
     afterwards; directions from the centre stay; all other records are as they were. *Mean*: at least
-    :math:`c` records show the same point, and column totals survive. Both up to declared ranges and whole
+    :math:`c` records show the same point, and column totals are kept. Both up to declared ranges and whole
     numbers.
 
     **Risk to know.** A record on the ellipsoid keeps its direction, and with it the ratios of its deviations:
-    many outliers in one direction stay together, a single one stays alone. That a record lies on the
-    surface tells that it was coded. The farthest records of heavy tails are moved by much.
+    many outliers in one direction stay together, a single one stays alone. A record on the surface was
+    visibly coded. The farthest records of heavy tails are moved by much.
 
     **Ties, missing, weights.** Records of equal distance are treated alike. Missing values stay missing: a
     record is judged in the columns it has, by their part of :math:`R`; distances over different numbers of
     columns are compared by the approximation of Wilson and Hilferty (1931). The mean of a column is over the
-    coded records that have it. Constants stay and do not count. Weights are not used: the share is one of
-    records. Rules such as ``total = part_a + part_b`` may break; a plan's repair mends them.
+    coded records that have it. Constants stay and do not count. Weights are not used: the share is in
+    records. Rules such as ``total = part_a + part_b`` may be violated; a plan's repair restores them.
 
     **Cost.** :math:`O(n)` for given columns, and :math:`O(d^3)` for each pattern of missing values.
 
@@ -390,8 +395,12 @@ class MultivariateTopCoding(Method):
     family = "rounding and coding"
     title = "Multivariate top coding"
     analyst_note = (
-        "Records far from the others were drawn in: variances, tails and extremes are too small; medians "
-        "hold."
+        "Records far from the others were moved towards the centre: variances, tails and extremes are too "
+        "small."
+    )
+    analyst_extras = (
+        ("replace=ellipsoid", "Medians hold; means may move."),
+        ("replace=mean", "Means hold; medians may move."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("alqallaf2002", "hubert2012", "wilson1931", "willenborg2001")
@@ -399,7 +408,7 @@ class MultivariateTopCoding(Method):
 
     share: float = param(
         5.0,
-        "Share of the records, those farthest from the middle, that are coded.",
+        "Share of the records to code, those farthest from the centre.",
         ge=0.01,
         le=100,
         unit="%",
@@ -428,9 +437,9 @@ class MultivariateTopCoding(Method):
             squares, sizes = middle.distances(values)
         if not np.isfinite(squares).all():
             raise DataError(
-                f"{self.name} must be given records whose distances are numbers, got: "
-                f"{int((~np.isfinite(squares)).sum())} records too far from the middle for that",
-                hint="declare codes such as 1e300 as missing, or write the columns in other units",
+                f"{self.name} must be given values of moderate size, got: "
+                f"{int((~np.isfinite(squares)).sum())} records too far from the centre",
+                hint="declare codes such as 1e300 as missing, or use other units",
             )
         run.tell(self.title, 1, 2)
         coded = self._draw_in(values, middle, squares, sizes)

@@ -1,4 +1,4 @@
-"""Data swapping: categories change places so that all tables of up to t columns stay as they are."""
+"""Data swapping: categories are exchanged so that all tables of up to t columns stay unchanged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sfumato.kernels.arrays import Ints
 
 
 class DataSwapping(Method):
-    r"""Exchange categories between records, and keep every table of up to t of the columns exactly.
+    r"""Exchange categories between records and keep all tables of up to t columns exactly.
 
     The release is *t-order equivalent* to the original: each count of records by :math:`t` or fewer of the
-    protected columns is the same in both. What changes is which record holds which value, and so the tables
+    protected columns is the same in both. The assignment of values to records changes, and so do the tables
     of more than :math:`t` protected columns and all tables with other columns.
 
     An exchange of one column's values between two records keeps the tables of one column, and in general no
@@ -36,10 +36,11 @@ class DataSwapping(Method):
     and exchanges :math:`c` with :math:`c'`. Summed over any one block, or over the column, nothing has
     changed; and any :math:`t` columns leave one of these :math:`t + 1` out. For :math:`t = 1` this is the
     exchange between two records, for :math:`t = 2` it takes four. Two values of a block may be the same: then
-    records alike in all other protected columns exchange, which no table of the protected columns shows.
+    records that are equal in all other protected columns exchange values, which no table of the protected
+    columns shows.
 
-    Column by column, moves are sought until :math:`s` per cent of the records have exchanged their value in
-    it, or the sweeps are used up. Within a column no record takes part twice.
+    Column by column, moves are made until :math:`s` per cent of the records have exchanged their value in it,
+    or the sweeps are used up. Within a column no record takes part twice.
 
     See Also
     --------
@@ -55,11 +56,11 @@ class DataSwapping(Method):
     category), and so is every column's multiset of values. If :math:`t` reaches the number of columns, their
     whole joint table is.
 
-    **Risk to know.** What is kept is kept for the intruder too: a count of one in a table of :math:`t`
-    columns is still there. The finer the table of all columns, the fewer moves there are: with many columns,
-    long lists of categories or a high :math:`t`, few records change or none do, and then there is no
-    protection. How many did not is said in the notes of the release; look at it, and measure. Impossible
-    combinations of more than :math:`t` columns can arise.
+    **Risk to know.** Kept tables are kept for the intruder too: a count of one in a table of :math:`t`
+    columns is still there. The finer the table of all columns, the fewer moves exist: with many columns, many
+    categories or a high :math:`t`, few records change or none, and then there is no protection. The notes of
+    the release say how many did not change; check them, and measure the risk. Impossible combinations of more
+    than :math:`t` columns can arise.
 
     **Ties, missing, weights.** Equal values are not exchanged: every exchange changes two records. A missing
     value stays where it is. Weights are not used and stay with their record, so weighted tables change.
@@ -80,8 +81,8 @@ class DataSwapping(Method):
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"
     analyst_note = (
-        "Counts of few columns together hold exactly, up to as many as the owner tells; counts of more "
-        "columns do not."
+        "Counts by few columns hold exactly, up to a number of columns that the data owner may disclose; "
+        "counts by more columns do not."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
     references = ("dalenius1982", "fienberg2004", "diaconis1998")
@@ -96,7 +97,7 @@ class DataSwapping(Method):
         symbol="s",
         tune=(0.5, 100),
         drive=True,
-        hint="it is a percentage of the records; fewer change where the tables leave no more moves",
+        hint="it is a percentage of the records; fewer change where the tables allow no more moves",
     )
     order: int = param(
         2,
@@ -105,11 +106,11 @@ class DataSwapping(Method):
         le=20,
         unit="columns",
         symbol="t",
-        hint="1 keeps each column's counts, 2 all tables of two columns; each step up leaves far fewer moves",
+        hint="1 keeps each column's counts, 2 all tables of two columns; each step up allows far fewer moves",
     )
     sweeps: int = param(
         20,
-        "How often moves are sought in a column before it is left as it is.",
+        "How many times moves are searched in a column.",
         ge=1,
         le=10_000,
         hint="more sweeps find more moves, if there are any",
@@ -125,7 +126,7 @@ class DataSwapping(Method):
             codes[name] = codes[name][source]
             protected = protected.with_values(name, table.frame[name].gather(source))
             if missed > 0:
-                notes.append(f"`{name}`: {missed} records fewer than asked for were exchanged")
+                notes.append(f"`{name}`: {missed} records fewer than requested were exchanged")
                 n_missed += missed
         figures = {"cells_not_exchanged": n_missed}
         return Release.record_by_record(protected, notes=tuple(notes), figures=figures)

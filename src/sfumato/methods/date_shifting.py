@@ -1,4 +1,4 @@
-"""Date shifting: all dates of a person move together, so that what lies between them stays."""
+"""Date shifting: all dates of a person move together, so that the intervals between them stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 class DateShifting(Method):
-    r"""Move all dates of a person by the same number of days, drawn for each person.
+    r"""Shift all dates of a person by the same random number of days.
 
     .. math::
 
@@ -30,33 +30,33 @@ class DateShifting(Method):
         \delta_p \in \{ -D, \dots, -1, 1, \dots, D \} \text{ with the same chance}
 
     where :math:`p(i)` is the person of record :math:`i`, :math:`D` the largest shift in ``days``, and the
-    shifts are multiples of ``step``: with 7 the day of the week survives. Nobody stays where they were.
+    shifts are multiples of ``step``: with 7 the day of the week is kept. No shift is zero.
 
     See Also
     --------
-    UncorrelatedNoise : moves each date by itself.
-    NaiveCoarsening : shows in which interval a date lies.
+    UncorrelatedNoise : moves each date independently.
+    NaiveCoarsening : replaces a date by an interval.
 
     Notes
     -----
     **When to use.** Histories of patients or customers, in which the time between events matters and the
-    calendar does not. Name all date columns of the person: one that is left out tells the shift of all
+    calendar does not. Name all date columns of the person: one that is left out reveals the shift of all
     others.
 
     **Guarantees.** The time between any two dates of a person (``by="household"``: of a household) stays
-    exactly as it was, also across the tables of one plan that have the same numbers of people. No date moves
-    by more than ``days``, and none by nothing.
+    exactly as it was, also across the tables of one plan that have the same numbers of people. Every date
+    moves, by at most ``days``.
 
     **Risk to know.** A sequence of intervals can be as unique as the dates themselves. One date that is known
     exactly, such as a public accident, gives the shift and with it all the person's dates. Without a column
-    of persons each record moves by itself. Season and weekday blur by as much as the shift; ages that are
+    of persons each record has its own shift. Season and weekday blur by as much as the shift; ages that are
     computed from the dates stay.
 
     **Ties, missing, weights.** Equal dates of one person stay equal. Missing dates stay missing; records
-    without a number move by themselves. Times of day stay. Weights are not used.
+    without a person number have their own shift. Times of day stay. Weights are not used.
 
-    **Cost.** :math:`O(n)`: the shift of a person is a keyed hash of their number (SipHash), so that nobody
-    needs a list, and nobody can tell it without the seed.
+    **Cost.** :math:`O(n)`: the shift of a person is a keyed hash of their number (SipHash), so that no list
+    is needed, and the shift cannot be computed without the seed.
 
     Examples
     --------
@@ -72,9 +72,10 @@ class DateShifting(Method):
     family = "noise"
     title = "Date shifting"
     analyst_note = (
-        "Intervals between the dates of one person hold; season, weekday and the order of dates of "
-        "different persons do not."
+        "Intervals between the dates of one person hold; the season and the order of dates of different "
+        "persons do not."
     )
+    analyst_extras = (("step=1", "Weekdays do not hold."), ("step=7", "Weekdays hold."))
     kinds = frozenset({Kind.DATE})
     gives = Gives(kept=("differences",))
     references = ("hripcsak2016",)
@@ -118,11 +119,11 @@ class DateShifting(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse no records, a step longer than the largest shift, and households that nobody tells."""
         if not len(table):
-            return f"{self.name} must be given records to move, got: none"
+            return f"{self.name} must be given records, got: none"
         if self.step > self.days:
             return f"`step` of {self.name} must be at most `days`, got: {self.step} and {self.days}"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
-            return f"{self.name} by household must find a column of that role, got: none"
+            return f"{self.name} by household needs a column with the role household, got: none"
         return self.refuses_generalised(table) or super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -163,7 +164,7 @@ def _shift_dates(table: Table, name: str, shifts: Codes) -> Values:
     if series.dtype in TEXTUAL:
         return table.numbers(name)[~missing].astype(np.int64) + shifts
     if not isinstance(series.dtype, pl.Date | pl.Datetime):
-        raise DataError(f"column `{name}` must hold dates to be shifted, got: {series.dtype.base_type()}")
+        raise DataError(f"column `{name}` must contain dates, got: {series.dtype.base_type()}")
     days = (
         shifts * np.int64(_DAY[series.dtype.time_unit]) if isinstance(series.dtype, pl.Datetime) else shifts
     )
@@ -171,8 +172,6 @@ def _shift_dates(table: Table, name: str, shifts: Codes) -> Values:
     values = (instants.filter(pl.Series(~missing)) if missing.any() else instants).to_numpy()
     room = np.iinfo(days.dtype).max - int(np.abs(days).max(initial=0))
     if values.max(initial=0) > room or values.min(initial=0) < -room:
-        raise DataError(
-            f"the dates of `{name}` must lie within what their type can hold, got: some at its end"
-        )
+        raise DataError(f"shifted dates of `{name}` exceed the range of their type")
     moved: Values = values + days
     return moved

@@ -1,4 +1,4 @@
-"""Gaussian copula: columns of any kind drawn together from one normal model of their ranks."""
+"""Gaussian copula: columns of any kind are drawn jointly from one normal model of their ranks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from sfumato.data.codings import decimals_of, microseconds, time_unit_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
+from sfumato.methods._analyst_notes import SYNTHETIC
 from sfumato.methods._conditional_method import GivenMethod
 from sfumato.methods._copula import Copula, NormalScores
 
 
 class GaussianCopula(GivenMethod):
-    r"""Draw columns from a normal copula: each keeps its distribution, all together their rank correlations.
+    r"""Generate columns from a Gaussian copula, which follows their distributions and rank correlations.
 
     Values become the normal scores :math:`z` of their ranks, as in data shuffling, categories in the order
     of their codes. New scores are drawn given the columns :math:`S` that are ``given``,
@@ -27,26 +28,27 @@ class GaussianCopula(GivenMethod):
         \varepsilon \sim N(0,\; R_{XX} - B R_{SX})
 
     and a column gets the value at the share :math:`\Phi(Z^*)` of its own distribution. With an independence
-    :math:`\delta` of 1, the default, nothing of a record's own is left.
+    :math:`\delta` of 1, the default, nothing specific to a record is left.
 
     See Also
     --------
-    DataShuffling : gives out exactly the original values.
+    DataShuffling : uses exactly the original values.
     Synthesis : follows relations of any shape.
 
     Notes
     -----
-    **When to use.** As the plain model that others must beat, and for numbers whose relations are monotone.
+    **When to use.** As a baseline for other models, and for numbers whose relations are monotone.
 
-    **Guarantees.** Distributions of columns are kept but for chance, rank correlations of columns with an
-    order about so. Every category is one that the column has; numbers and dates lie between its values.
+    **Guarantees.** Distributions of columns are kept up to random error, rank correlations of ordered columns
+    approximately. Every category occurs in the original column; numbers and dates lie between its values.
 
-    **Risk to know.** Categories have no order, and what is not monotone is lost: relations among nominal
-    columns survive badly, and rules between columns break. What the given columns tell is told.
+    **Risk to know.** Relations that are not monotone are lost: those among nominal columns, whose categories
+    have no order, are kept poorly, and rules between columns are violated. What the given columns reveal
+    about the others stays in the release.
 
-    **Ties, missing, weights.** Ties part at random. Missing values stay where they are; a missing given value
-    counts as an average one. Given nominal columns enter as indicators, at most 200. There must be ten
-    records for each given column or indicator. Weights are not used.
+    **Ties, missing, weights.** Ties are separated at random. Missing values stay where they are; a missing
+    given value counts as an average one. Given nominal columns enter as indicators, at most 200. There must
+    be ten records for each given column or indicator. Weights are not used.
 
     **Cost.** :math:`O(d\,n \log n + d^2 n)` for :math:`d` columns and indicators.
 
@@ -61,11 +63,8 @@ class GaussianCopula(GivenMethod):
     name = "gaussian-copula"
     synonyms = ("dataGen", "synthetic data")
     title = "Gaussian copula"
-    analyst_note = (
-        "Values are drawn from a model: only relations that it holds can be found again. One copy "
-        "understates the doubt of an estimate; with several, combine their estimates."
-    )
-    family = "drawing anew"
+    analyst_note = SYNTHETIC
+    family = "synthetic data"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     takes = Takes(whole_records=True)

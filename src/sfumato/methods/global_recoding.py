@@ -1,4 +1,4 @@
-"""Global recoding: the levels of the keys at which least is lost, proved to be the best of all."""
+"""Global recoding: the levels of the keys with the least information loss, proved optimal."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError, count_noun, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._recoding.judges import RecodingProblem, cover_by_wildcard, evidence_of_classes, judge_of
 from sfumato.methods._recoding.objectives import (
@@ -46,12 +47,11 @@ _FLOAT_TOLERANCE = 1e-9
 
 
 class GlobalRecoding(EnforcingMethod):
-    r"""Find the levels of the keys at which least is lost and everyone is alike to enough others.
+    r"""Find the hierarchy level of each key that gives k-anonymity with the least information loss.
 
     Every combination of levels :math:`\ell = (\ell_1, \dots, \ell_m)`, one for each key, is a node of a
-    lattice; records in classes that do not meet what is asked are suppressed, as long as they are no more
-    than a share :math:`s` of all. Among the nodes for which that is enough the one with the least loss is
-    taken, by default
+    lattice. Records in equivalence classes that violate a requirement are suppressed, up to a share :math:`s`
+    of all records. Among the nodes for which this suffices, the one with the least loss is taken, by default
 
     .. math::
 
@@ -67,33 +67,33 @@ class GlobalRecoding(EnforcingMethod):
     See Also
     --------
     recoding : fixed levels; what is fitted here is one.
-    classification-metric : the objective for who will predict something from the keys.
+    classification-metric : the objective if the keys are used for prediction.
 
     Notes
     -----
-    **When to use.** When all records of a key should be on one level, so that tables can be made and
-    compared, and labels should mean something. Where that costs too much, a local recoding loses less: with
-    ``local`` and ``suppression`` 100 the nodes are gone through from the finest to the coarsest, and every
-    record is shown at the first at which enough of those that are left are alike to it. On Adult with nine
-    keys the granularity is then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
+    **When to use.** All records of a key should be on one level, so that tables can be computed and compared,
+    with meaningful labels. Where that loses too much, use local recoding: with ``local`` and ``suppression``
+    100 the nodes are tried from the finest to the coarsest, and every record is shown at the first node at
+    which its class among the remaining records is large enough. On Adult with nine keys the granularity is
+    then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
 
-    **Guarantees.** k people alike, and all else that is asked, measured on the release. The node is the best
-    of the whole lattice; if ``budget`` did not suffice for the proof, the notes say by how much a better one
-    could be better. Of nodes with equal loss that with the fewest suppressed records is taken, then that
-    with the lowest sum of levels, then the first in the order of the keys' names.
+    **Guarantees.** k-anonymity and all further requirements, measured on the release. The node is the best of
+    the whole lattice; if ``budget`` did not suffice for the proof, the notes give a bound on the possible
+    improvement. Of nodes with equal loss that with the fewest suppressed records is taken, then that with the
+    lowest sum of levels, then the first in the order of the keys' names.
 
-    **Risk to know.** Suppressed records show ``*`` in all keys. If they do not meet what is asked as a class
-    of their own (there are fewer than k), they are left out of the release, and the notes say how many. Who
-    knows that somebody is missing learns that they were rare. A hierarchy that was grown from the data has
-    ends that depend on them.
+    **Risk to know.** Suppressed records show ``*`` in all keys. If they do not meet the requirements as a
+    class of their own (for example, if there are fewer than k), they are removed from the release, and the
+    notes say how many. An intruder who knows that a person is missing learns that the person was rare. A
+    hierarchy that was built from the data has limits that depend on the data.
 
     **Ties, missing, weights.** A missing key is a value that no level changes, except a root that is the
     wildcard, which stands for any value or none; ``missing`` says what it counts for. Losses are weighted if
     the table is, and of cells that had a value; people are counted, not weights.
 
-    **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node looked at;
-    bounds leave out most. Policies other than *category* for keys with missing values, and models that
-    classes do not tell of (k-map, LKC …), cost a pass for each node.
+    **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node evaluated;
+    bounds exclude most nodes. Policies other than *category* for keys with missing values, and models that do
+    not follow from the classes (k-map, LKC …), cost a pass for each node.
 
     Examples
     --------
@@ -110,10 +110,8 @@ class GlobalRecoding(EnforcingMethod):
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
+    analyst_extras = (("local=True", "Records that would have been suppressed have groups of their own."),)
     references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
     gives = Gives(generalised=True, suppressed=True, other_records=True)
     cost = "n + nodes · classes"
@@ -130,9 +128,9 @@ class GlobalRecoding(EnforcingMethod):
     objective: ObjectiveName = param("loss", "What is minimised.", choices=OBJECTIVES)
     aggregate: Aggregate = param(
         "geometric",
-        "How the losses of the keys make one.",
+        "How the losses of the keys are aggregated.",
         choices={
-            "geometric": "The geometric mean of one plus each loss, less one.",
+            "geometric": "The geometric mean of one plus each loss, minus one.",
             "arithmetic": "The mean of the losses.",
         },
         when="objective=loss",
@@ -141,13 +139,15 @@ class GlobalRecoding(EnforcingMethod):
     target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
     local: bool = param(
         default=False,
-        help="Whether suppressed records are recoded among themselves, each at the lowest levels that will "
-        "do; with suppression=100 all are.",
+        help=(
+            "Whether suppressed records are recoded among themselves, at the lowest levels that meet the "
+            "requirements; with suppression=100, all records are."
+        ),
         label="Recode suppressed records",
     )
     budget: int = param(
         20_000,
-        "Most nodes that are looked at; if they do not suffice, the best found is taken, with a bound.",
+        "Largest number of nodes to evaluate; if it does not suffice, the best found is taken, with a bound.",
         ge=1,
         le=10**9,
         advanced=True,
@@ -182,8 +182,8 @@ class GlobalRecoding(EnforcingMethod):
         if best is None:
             raise UnreachableError(
                 f"no combination of levels meets the requirements with at most {count_noun(limit, 'record')} "
-                f"suppressed (looked at {search.looked_at:,} of {search.n_nodes:,})",
-                hint="ask for less, protect fewer keys, or allow more to be suppressed",
+                f"suppressed ({search.looked_at:,} of {search.n_nodes:,} were evaluated)",
+                hint="relax the requirements, protect fewer keys, or allow more suppression",
             )
         outcome = _RecodingResult(best.node.levels, whole.records(best.node, best.failing), best.leftover)
         if self.local and best.suppressed:
@@ -249,8 +249,11 @@ class GlobalRecoding(EnforcingMethod):
         release, n_left = found.release(whole), int(found.suppressed.sum())
         n_nodes = len(np.unique(np.column_stack([np.broadcast_to(each, n) for each in found.levels]), axis=0))
         search_notes = (
-            f"{count_noun(n_nodes, 'combination')} of levels, each record at the lowest that will do",
-            f"{count_noun(n_left, 'record')} {'left out' if found.leftover == 'dropped' else 'suppressed'}",
+            (
+                f"{count_noun(n_nodes, 'combination')} of levels, each record at the lowest that meets the "
+                "requirements"
+            ),
+            f"{count_noun(n_left, 'record')} {'dropped' if found.leftover == 'dropped' else 'suppressed'}",
         )
         gone = "records_left_out" if found.leftover == "dropped" else "records_suppressed"
         learnt = learning(release, whole.table.chosen)
@@ -262,6 +265,7 @@ class GlobalRecoding(EnforcingMethod):
         """What is to be known of the search, in words and in numbers."""
         best = search.best
         assert best is not None
+        n_suppressed = count_noun(best.suppressed, "record")
         value = search.objective.value
         at = ", ".join(
             f"`{key.column.name}` {level} of {key.height - 1}"
@@ -269,20 +273,21 @@ class GlobalRecoding(EnforcingMethod):
         )
         notes = [
             f"levels: {at}",
-            f"{self.objective} {value(best.score):.6g}, {count_noun(best.suppressed, 'record')} suppressed",
-            f"{search.looked_at} of {count_noun(search.n_nodes, 'node')} looked at",
+            f"{self.objective} {value(best.score):.4g} with {n_suppressed} suppressed",
+            f"{search.looked_at:,} of {count_noun(search.n_nodes, 'combination')} of levels evaluated",
         ]
         low = value(best.score)
         if not proved:
             low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
-            notes.append(f"not proved to be the best: no node is below {low:.6g}, a gap of {gap:.3g}")
+            notes.append(f"not proved optimal: the optimum is at least {low:.4g}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
         if n < best.suppressed:
             notes.append(f"{count_noun(best.suppressed - n, 'suppressed record')} recoded among themselves")
         if n and outcome.leftover == "dropped":
             notes.append(
-                f"{count_noun(n, 'suppressed record')} left out: they are no class that meets what is asked"
+                f"{count_noun(n, 'suppressed record')} dropped: as a class of their own they do not meet "
+                "the requirements"
             )
         n_out = n if outcome.leftover == "dropped" else 0
         return notes, {

@@ -1,4 +1,4 @@
-"""IPSO: numbers drawn anew around a regression, so that its coefficients and covariances are kept."""
+"""IPSO: numbers drawn from a regression, so that its coefficients and covariances are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Keeps = Literal["the model", "coefficients", "covariances"]
 
 
 class _Ipso(GivenMethod):
-    """Draws the residuals of a regression on the given columns; what they keep is told by ``keeps``."""
+    """Draws the residuals of a regression on the given columns; ``keeps`` says what they keep."""
 
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS})
@@ -58,20 +58,20 @@ class _Ipso(GivenMethod):
 
 
 class IpsoA(_Ipso):
-    r"""Draw columns around their regression on others (IPSO-A).
+    r"""Generate columns from their regression on other columns (IPSO-A).
 
     The protected columns :math:`X` are regressed on the ``given`` ones :math:`S` and a constant, and drawn
-    anew from what was fitted:
+    from the fitted model:
 
     .. math::
 
         Y = S\hat B + \sqrt{1 - \delta^2}\,E + \delta\,Z, \qquad
         E = X - S\hat B, \quad Z_i \sim N(0, \hat\Sigma), \quad \hat\Sigma = \frac{E^\top E}{n - q}
 
-    where :math:`q` is the number of columns of :math:`S` that say something of their own. With an
-    independence :math:`\delta` of 1, the default, this is the method of Burridge: nothing of a record's own
-    is left. Smaller :math:`\delta` keep part of it, which is our extension. Without given columns the
-    records are draws from a normal distribution that has the means and covariances of the original.
+    where :math:`q` is the number of linearly independent columns of :math:`S`. With an independence
+    :math:`\delta` of 1, the default, this is the method of Burridge: nothing specific to a record is left.
+    Smaller :math:`\delta` keep part of it, which is our extension. Without given columns the records are
+    draws from a normal distribution that has the means and covariances of the original.
 
     See Also
     --------
@@ -81,22 +81,22 @@ class IpsoA(_Ipso):
 
     Notes
     -----
-    **When to use.** Amounts that are analysed by linear models, where an exact copy of the estimates would
-    look like more knowledge than there is. To protect all columns, take two steps: the first half given the
-    second, then the second given the first.
+    **When to use.** Amounts that are analysed by linear models, where exact copies of the estimates would
+    suggest too much certainty. To protect all columns, take two steps: the first half given the second, then
+    the second given the first.
 
     **Guarantees.** In expectation means, coefficients and covariances are those of the original.
 
-    **Risk to know.** What the given columns tell of the protected ones is told in the release. Columns that
-    are all but functions of each other stay so: the draws then lie where the original records lie, and an
-    intruder who looks for the nearest record comes close to the right values without knowing whose they
-    are. The distribution is a normal one around the regression: skewness, ties at zero and bounds are lost,
-    and values that the schema forbids are brought to the nearest that it allows.
+    **Risk to know.** What the given columns reveal about the protected ones stays in the release. Columns
+    that are nearly functions of each other stay so: the draws then lie where the original records lie, and an
+    intruder who takes the nearest record comes close to the right values without knowing whose they are. The
+    distribution is a normal one around the regression: skewness, ties at zero and bounds are lost, and values
+    that the schema forbids are brought to the nearest that it allows.
 
-    **Ties, missing, weights.** Ties part. The regression is fitted to the records that have all protected
-    values; missing ones stay missing, and the values beside them are drawn from the same model. A missing
-    given value counts as an average one. Given nominal columns enter as indicators, at most 200. There must
-    be ten records for each given column or indicator. Weights are not used.
+    **Ties, missing, weights.** Ties are separated. The regression is fitted to the records that have all
+    protected values; missing ones stay missing, and the values beside them are drawn from the same model. A
+    missing given value counts as an average one. Given nominal columns enter as indicators, at most 200.
+    There must be ten records for each given column or indicator. Weights are not used.
 
     **Cost.** :math:`O(n\,d^2)` for :math:`d` columns and indicators.
 
@@ -114,25 +114,25 @@ class IpsoA(_Ipso):
 
     name = "ipso-a"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression (IPSO-A)"
     analyst_note = (
-        "Values are drawn around a regression: its coefficients hold in expectation, and nothing that it "
-        "does not describe. One copy understates the doubt of an estimate."
+        "Values are drawn from a regression: its coefficients hold in expectation, and other relations are "
+        "lost. One copy understates the uncertainty of an estimate."
     )
 
 
 class IpsoB(_Ipso):
-    r"""Draw columns around their regression on others, and keep its coefficients exactly (IPSO-B).
+    r"""Generate columns from their regression on others, with its coefficients kept exactly (IPSO-B).
 
-    As `IpsoA`, but what the given columns :math:`S` tell of the draws is taken out of them:
+    As `IpsoA`, but the part of the draws that the given columns :math:`S` explain is removed:
 
     .. math::
 
         Y = S\hat B + \sqrt{1 - \delta^2}\,E + \delta\,(I - H)\,Z, \qquad H = S (S^\top S)^{-1} S^\top
 
-    so that who regresses :math:`Y` on :math:`S` finds :math:`\hat B`. Without given columns :math:`S` is a
-    constant, and it is the means that are kept.
+    so that a regression of :math:`Y` on :math:`S` gives :math:`\hat B`. Without given columns :math:`S` is a
+    constant, and the means are kept.
 
     See Also
     --------
@@ -148,7 +148,7 @@ class IpsoB(_Ipso):
     to rounding, over the records that have all values and where no value had to be brought back into a
     declared range or to a whole number.
 
-    **Risk to know.** As in `IpsoA`. That coefficients are exact makes the release look surer than a sample.
+    **Risk to know.** As in `IpsoA`. Exact coefficients make the release look more certain than a sample.
 
     **Ties, missing, weights.** As in `IpsoA`.
 
@@ -164,17 +164,17 @@ class IpsoB(_Ipso):
 
     name = "ipso-b"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
     analyst_note = (
-        "Values are drawn around a regression whose coefficients hold exactly; what it does not describe "
-        "is lost. One copy understates the doubt of an estimate."
+        "Values are drawn from a regression whose coefficients hold exactly; other relations are lost. One "
+        "copy understates the uncertainty of an estimate."
     )
     keeps = "coefficients"
 
 
 class IpsoC(_Ipso):
-    r"""Draw columns around their regression on others, coefficients and covariances kept exactly (IPSO-C).
+    r"""Generate columns from their regression on others, with coefficients and covariances exact (IPSO-C).
 
     As `IpsoB`, but the draws are made orthogonal to each other too, and then given the covariances of the
     residuals:
@@ -191,7 +191,7 @@ class IpsoC(_Ipso):
 
     See Also
     --------
-    IpsoB : keeps the coefficients alone.
+    IpsoB : keeps only the coefficients.
     DataShuffling : keeps the values of each column exactly, and the correlations about.
 
     Notes
@@ -203,8 +203,8 @@ class IpsoC(_Ipso):
     into a declared range or to a whole number.
 
     **Risk to know.** As in `IpsoA`. On the 1,080 records and 13 columns of the set Census, each half given
-    the other, distance links about 35 records to their own; the 415 and, by assignment, 1,074 that the
-    literature prints cannot be had from draws, and speak for residuals that were kept.
+    the other, distance links about 35 records to their own; the literature reports 415 and, by assignment,
+    1,074, which random draws do not give, and which suggest that residuals were kept.
 
     **Ties, missing, weights.** As in `IpsoA`.
 
@@ -220,11 +220,11 @@ class IpsoC(_Ipso):
 
     name = "ipso-c"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Draws around a regression, covariances kept (IPSO-C)"
     analyst_note = (
-        "Values are drawn around a regression: coefficients and covariances hold exactly; shapes, tails "
-        "and what it does not describe are lost."
+        "Values are drawn from a regression: coefficients and covariances hold exactly; shapes, tails and "
+        "other relations are lost."
     )
     keeps = "covariances"
 
@@ -241,7 +241,7 @@ def _complete(table: Table, names: list[str]) -> Flags:
 
 @dataclass(frozen=True)
 class _IpsoRegression:
-    """Columns in units of their own size, and what the given ones tell of them.
+    """Columns in units of their own size, and their regression on the given ones.
 
     ``basis`` are orthonormal columns, over the complete records, that span a constant and the given ones.
     """

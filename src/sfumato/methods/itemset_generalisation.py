@@ -1,4 +1,4 @@
-"""Generalisation of sets: items climb their hierarchy until a few of them point out nobody."""
+"""Generalisation of sets: items are generalised until a few of them single out no one."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.itemsets import Itemsets, Occurrences
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, count_noun
+from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
+from sfumato.methods._resources import declared_hierarchy
 
 
 class ItemsetGeneralisation(EnforcingMethod):
-    r"""Let the items of sets climb their hierarchy until any few that occur are shared by k people.
+    r"""Generalise items of sets until at least k people share every combination of up to m items.
 
-    A table of sets is :math:`k^m`-anonymous if every combination of up to :math:`m` items that somebody has
-    is had by at least :math:`k`. What is shown is a cut through the hierarchy of items: an item is shown by
-    its label in the cut, the same in all sets, and with it all other items below that label. From single
-    items to combinations of :math:`m` (a combination can only be rarer than its parts), as long as there
-    are rare ones,
+    A table of sets is :math:`k^m`-anonymous if every combination of up to :math:`m` items that occurs is
+    shared by at least :math:`k` people. The release shows a cut through the hierarchy of items: each item is
+    replaced by its label in the cut, the same in all sets, together with all other items below that label.
+    From single items to combinations of :math:`m` (a combination can only be rarer than its parts), as long
+    as there are rare ones,
 
     .. math::
 
         \mathrm{supp}(X) = |\{ r : X \subseteq r \}| < k, \quad |X| = 1, 2, \dots, m,
 
-    of each the item climbs one level that loses least for the rare combinations it is in: a label of
-    :math:`c` out of :math:`C` items loses :math:`c / C` for each occurrence. An item that would have to climb
-    beyond ``level`` (by default the last level below the root) is suppressed: it is left out of all sets.
-    This is the apriori anonymisation of Terrovitis and others, with all rare combinations of a size looked
-    at together.
+    one item of each is generalised by one level, the one that loses least for the rare combinations it is in:
+    a label of :math:`c` out of :math:`C` items loses :math:`c / C` for each occurrence. An item that would
+    exceed ``level`` (by default the last level below the root) is suppressed: it is removed from all sets.
+    This is the apriori anonymisation of Terrovitis and others, with all rare combinations of one size treated
+    together.
 
     See Also
     --------
@@ -50,22 +51,22 @@ class ItemsetGeneralisation(EnforcingMethod):
 
     Notes
     -----
-    **When to use.** Purchases, diagnoses, places visited: what a person has many of, of which an intruder
-    knows a few. With a hierarchy that means something (ICD chapters, shelves); otherwise one is grown from
-    the items.
+    **When to use.** Purchases, diagnoses, places visited: a person has many items, of which an intruder knows
+    a few. Use a meaningful hierarchy (ICD chapters, shelves); otherwise one is built from the items.
 
-    **Guarantees.** The release is measured: :math:`k^m`-anonymity holds under the policy ``missing``, and
-    whatever ``also`` asks, or there is no release. What is shown is true: each label covers the item it
-    stands for, and no set has an item or label that it had not.
+    **Guarantees.** The release is measured: :math:`k^m`-anonymity holds under the policy ``missing``, and all
+    requirements in ``also`` are met, or nothing is released. Labels are true: each label covers the item it
+    replaces, and no set gains an item.
 
-    **Risk to know.** Who knows more than :math:`m` items may know enough. Labels of a hierarchy that was
-    grown from the items tell which items occur. The size of a set is not protected.
+    **Risk to know.** An intruder who knows more than :math:`m` items may re-identify a person. Labels of a
+    hierarchy that was built from the items reveal which items occur. The size of a set is not protected.
 
     **Ties, missing, weights.** A missing set, and a missing item, count as ``missing`` says: as an item of
-    their own, which cannot climb. Where too few have one it is suppressed like others, and a missing set is
-    shown as an empty one. Persons are counted where a column tells whose record it is. Weights are not used.
+    their own, which cannot be generalised. If too few people have it, it is suppressed like other items, and
+    a missing set is shown as an empty one. With a column of persons, people are counted instead of records.
+    Weights are not used.
 
-    **Cost.** Some rounds, each of which counts all combinations of up to :math:`m` items.
+    **Cost.** Several rounds, each of which counts all combinations of up to :math:`m` items.
 
     Examples
     --------
@@ -85,8 +86,8 @@ class ItemsetGeneralisation(EnforcingMethod):
     nature = "non-perturbative"
     title = "Generalisation of sets"
     analyst_note = (
-        "Items are shown by wider groups, or are missing: counts of single items are lower bounds, and "
-        "sets look more alike than they were."
+        "Items are replaced by wider groups or suppressed: counts of single items are lower bounds, and sets "
+        "look more similar than they were."
     )
     kinds = frozenset({Kind.SET})
     references = ("terrovitis2008",)
@@ -98,7 +99,7 @@ class ItemsetGeneralisation(EnforcingMethod):
     )
     level: int | None = param(
         None,
-        "Highest level that an item may climb to before it is suppressed; else the last below the root.",
+        "Highest level of an item before it is suppressed; by default the last below the root.",
         ge=0,
         le=99,
         advanced=True,
@@ -107,7 +108,7 @@ class ItemsetGeneralisation(EnforcingMethod):
     def refuses(self, table: Table) -> str | None:
         """Refuse a table of nobody."""
         if not len(table):
-            return f"{self.name} must be given records with sets, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table)
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:  # noqa: ARG002
@@ -149,18 +150,13 @@ class ItemsetGeneralisation(EnforcingMethod):
         for name, values in zip(table.chosen, found.values, strict=True):
             given = None if self.hierarchies is None else self.hierarchies[name]
             named = given or table.schema[name].hierarchy
-            tree: object = run.resource(Resource(named)) if named else None
-            if named and not isinstance(tree, Hierarchy):
-                raise PlanError(
-                    f"the resource `{named}` of `{name}` must hold a hierarchy, got: something else"
-                )
-            if isinstance(tree, Hierarchy):
+            if named:
+                trees.append(tree := declared_hierarchy(run, named, name))
                 tree.require(values, name)
-                trees.append(tree)
                 continue
             items = table.frame[name].explode().drop_nulls() if len(values) else values
             trees.append(propose(Column(name, Kind.NOMINAL), items) if len(values) else None)
-            notes.append(f"no hierarchy is declared for the items of `{name}`: one that fits was grown")
+            notes.append(f"no hierarchy is declared for the items of `{name}`: one was built from the items")
         return trees, tuple(notes)
 
 

@@ -1,4 +1,4 @@
-"""Local suppression: single cells of the keys are suppressed, as few as can be."""
+"""Local suppression: as few single cells of the keys as possible are suppressed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from sfumato.data.schema import Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._key_cells import ClassSizeRule, KeyCells, cover_originals, form_classes
 from sfumato.methods._wildcard_matching import rely_on_wildcards
@@ -30,7 +31,7 @@ _MOST_COMBINATIONS = 2000
 
 
 class LocalSuppression(EnforcingMethod):
-    r"""Make single cells of the keys missing until enough people are alike in what is still shown.
+    r"""Suppress single cells of the keys until the release is k-anonymous.
 
     Every record :math:`i` keeps a set :math:`K_i` of its keys. The cost
 
@@ -39,10 +40,10 @@ class LocalSuppression(EnforcingMethod):
         \sum_i \sum_{q \notin K_i} w_q
 
     is made small, where :math:`w_q` is the ``importance`` of key :math:`q` and only cells that had a value
-    count. What must hold depends on what a missing key counts for (``missing``). As a value of its own
-    (``category``), at least k records show the same: those who lose a cell meet others who lose it too. As
-    ``any`` value, what a record shows must fit at least k records of the original: for each record the
-    cheapest :math:`K_i` is found by going through all of them.
+    count. The condition depends on how a missing key is treated (``missing``). As a value of its own
+    (``category``), at least k records must show the same: a record that loses a cell joins others that lose
+    it too. As ``any`` value, what a record shows must fit at least k records of the original: for each record
+    all :math:`K_i` are tried and the cheapest is taken.
 
     See Also
     --------
@@ -51,31 +52,31 @@ class LocalSuppression(EnforcingMethod):
 
     Notes
     -----
-    **When to use.** A few records stand out after recoding, and one or two of their cells give them away.
+    **When to use.** A few records are still unique after recoding, because of one or two of their cells.
 
-    **Guarantees.** The release is measured: k, and whatever is asked by ``also``, hold under the policy
-    ``missing``, or there is no release. Values that are shown are true. For k alone the cost is the least
-    there is up to twelve records under ``category``, and up to twelve keys under ``any`` (with one record for
-    each person, at most 16 patterns of missing keys, and all records fitting k originals). On 100,000
-    hospital stays with nine keys ``category`` took 10 per cent more cells than a bound that no division into
-    classes can go below. With ``rely_on_others`` cells are exchanged until no exchange is cheaper, or
-    the notes say that not all were tried (up to 20,000 records and twelve keys, with one record for each
-    person; of larger tables a few records are emptied); up to 64 cells all sets are tried.
+    **Guarantees.** The release is measured: k and the requirements in ``also`` are met under the policy
+    ``missing``, or nothing is released. Values that are shown are true. For k alone the cost is minimal up to
+    twelve records under ``category``, and up to twelve keys under ``any`` (with one record for each person,
+    at most 16 patterns of missing keys, and all records fitting k originals). On 100,000 hospital stays with
+    nine keys ``category`` suppressed 10 per cent more cells than a lower bound for all partitions into
+    classes. With ``rely_on_others`` cells are exchanged until no exchange is cheaper, or the notes say that
+    not all were tried (up to 20,000 records and twelve keys, with one record for each person; in larger
+    tables a few records lose all keys); up to 64 cells all sets are tried.
 
-    **Risk to know.** Under ``any`` an intruder who believes that a suppressed cell has a certain value counts
-    fewer than k; the notes say what k is where a missing key is a value of its own. With ``rely_on_others``
-    even a unique record may stay as it is if other records that show nothing could be the same person: that
-    is how k is counted under ``any``, it takes very few cells, and it protects nobody. The notes count the
-    records of which that is so. Under ``worst`` a cell that is suppressed protects nobody, so nothing can be
-    done. That a cell is suppressed may itself tell that its value is rare.
+    **Risk to know.** Under ``any`` an intruder who assumes a certain value for a suppressed cell counts fewer
+    than k; the notes give k under the policy ``category``. With ``rely_on_others`` even a unique record may
+    stay unchanged if other records that show nothing could be the same person: that is how ``any`` counts k,
+    it suppresses very few cells, and it protects no one. The notes count these records. Under ``worst`` a
+    suppressed cell protects no one, so the method cannot help. A suppressed cell may itself reveal that its
+    value is rare.
 
-    **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns that cost the same,
-    the one that suppresses the keys of most values is taken. Persons are counted where a column tells whose
-    record it is. Sampling weights are not used.
+    **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns with equal cost, the
+    one that suppresses the keys with the most values is taken. With a column of persons, people are counted
+    instead of records. Sampling weights are not used.
 
-    **Cost.** :math:`O(2^q n)` for :math:`q` keys; of more than twelve not all patterns are tried. About five
-    seconds for 100,000 records of nine keys under ``any``, two under ``category``. What ``also`` asks is
-    mended after that in rounds, each of which measures the table.
+    **Cost.** :math:`O(2^q n)` for :math:`q` keys; with more than twelve not all patterns are tried. About
+    five seconds for 100,000 records of nine keys under ``any``, two under ``category``. Requirements in
+    ``also`` are met afterwards in rounds, each of which measures the table.
 
     Examples
     --------
@@ -91,36 +92,36 @@ class LocalSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes = Takes(generalised=True)
     title = "Local suppression"
-    analyst_note = (
-        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
-        "records; impute, or model why they are missing."
-    )
+    analyst_note = FEWER_CELLS
     references = ("hundepool2012", "dewaal1996", "meyerson2004", "templ2015")
     cost = "n"
 
     importance: PerColumn[float] = param(
         1.0,
-        "What a cell costs: keys of high importance lose cells last.",
+        "Cost of suppressing a cell: important keys lose cells last.",
         ge=0.001,
         le=1000,
         symbol="w",
-        hint="1000 for a key whose cells are to be suppressed only if nothing else helps",
+        hint="1000 for a key whose cells should be suppressed only as a last resort",
     )
     combine: int | None = param(
         None,
-        "Hold k for all combinations of so many keys, instead of all keys at once.",
+        "Require k for all combinations of this many keys, instead of all keys at once.",
         ge=1,
         le=6,
         label="Keys in a combination",
     )
     subsets: str | None = param(
         None,
-        "Combinations of keys to hold k for instead, some with a k of their own: age+sex, region+job:3.",
+        (
+            "Require k for these combinations of keys instead, some with a k of their own: age+sex, "
+            "region+job:3."
+        ),
         label="Combinations of keys",
     )
     rely_on_others: bool = param(
         False,
-        "Whether cells suppressed in others may protect a record.",
+        "Whether cells suppressed in other records may protect a record.",
         when="missing=any",
         advanced=True,
     )
@@ -149,7 +150,7 @@ class LocalSuppression(EnforcingMethod):
             some = tuple(sorted({name.strip() for name in names.split("+")}))
             for name in some:
                 if name not in keys:
-                    raise UnknownNameError.of("key among those to be protected", name, keys)
+                    raise UnknownNameError.of("key among the protected ones", name, keys)
             if level and not (level.isdecimal() and int(level) >= 1):
                 raise ParameterError(
                     "the k of a combination in `subsets` must be a whole number, as in `age+sex:3`"
@@ -164,8 +165,8 @@ class LocalSuppression(EnforcingMethod):
             return Release.record_by_record(table, figures=nothing)
         if self.missing == "worst":
             raise UnreachableError(
-                "`missing` of local-suppression must be category or any for cells to be suppressed, got: "
-                "worst, where a cell that is suppressed protects nobody",
+                "`missing` of local-suppression must be category or any, got: worst, under which suppressing "
+                "a cell protects no one",
                 hint="remove records or whole columns instead: record-suppression, attribute-suppression",
             )
         cells = KeyCells.of(table, guarantee.keys, self.importance)
@@ -214,11 +215,11 @@ def _strict_k_notes(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...
         strict = min(strict, int(Classes.of(draft.table, each.keys).persons.min()))
         rest = Classes.of(draft.table.take(np.flatnonzero(shows)), each.keys, missing="any")
         leaning = max(leaning, int(rest.members[rest.persons < each.k].sum()))
-    notes = [f"k is {strict} where a missing key is a value of its own"]
+    notes = [f"k is {strict} if a missing key counts as a value of its own"]
     if leaning:
         notes.append(
-            f"{count_noun(leaning, 'record')} would have fewer than k alike without those that show no key "
-            f"({int((~shows).sum())}): this meets the letter of the policy and protects nobody"
+            f"{count_noun(leaning, 'record')} would be in classes of fewer than k without the records that "
+            f"show no key ({int((~shows).sum())}): this meets the policy formally, but protects no one"
         )
     return tuple(notes), {"k_strict": strict, "records_protected_by_empty_ones": leaning}
 
@@ -259,10 +260,12 @@ class _Draft:
         able = np.flatnonzero(cost > 0)
         if not len(able):
             raise UnreachableError(
-                f"what is asked must be within reach when no key is shown, got: {int(failing.sum())} records "
-                "that still stand in the way",
-                hint="ask for less, remove records instead (record-suppression), or let a missing key be "
-                "`any`, as models of a population need",
+                "the requirements cannot be met, even if no key is shown: "
+                f"{count_noun(int(failing.sum()), 'record')} still violate them",
+                hint=(
+                    "relax the requirements, use record-suppression, or set `missing` to any for population "
+                    "models"
+                ),
             )
         cheapest = able[np.argsort(cost[able], kind="stable")]
         enough = np.searchsorted(np.cumsum(classes.members[cheapest]), max(n, int(failing.sum()))) + 1

@@ -1,4 +1,4 @@
-"""m-invariance: buckets in which everyone is among the same sensitive values in all releases of a series."""
+"""m-invariance: each person is among the same sensitive values in all releases of a series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, UnreachableError
+from sfumato.errors import DataError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Ints, Words
 from sfumato.methods._buckets import DeassociatingMethod, free_name, split_into_tables
 
@@ -33,55 +33,57 @@ _SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
 
 
 class MInvariantBuckets(DeassociatingMethod):
-    r"""Show keys and sensitive values in two tables, joined by buckets that keep everyone's signature.
+    r"""Release keys and sensitive values in two tables so that repeated releases disclose no more than one.
 
     A bucket has at least :math:`m` records, no two of the same sensitive value; its *signature* is the set of
-    these values. Whoever is in several releases of a series is in buckets of one signature in all of them, so
-    that all releases together tell a value no better than one: with a chance of :math:`1 / m`. The algorithm
-    is that of Xiao and Tao:
+    these values. A person in several releases of a series is in buckets of the same signature in all of them,
+    so that all releases together reveal a value no better than one: with a probability of :math:`1 / m`. The
+    algorithm is that of Xiao and Tao:
 
-    1. *Division*: who was there before goes by signature, if the value is still one of it.
-    2. *Balancing*: those of a signature must have each of its values equally often. New people fill what is
-       lacking as long as those who are left can have buckets of their own; else a *counterfeit* does, a value
-       that is nobody's.
-    3. *Assignment*: new people who are left get signatures of the :math:`m` most frequent values among them.
-       If these are too many of one value, or the new people are few (fewer than :math:`10 m`), each gets the
-       signature of somebody with their value, by lot: counterfeits beside them could as well be theirs.
-    4. *Partitioning*: those of a signature are put into buckets with one of each value, near keys together.
+    1. *Division*: people of earlier releases are sorted by signature, if their value is still part of it.
+    2. *Balancing*: the people of a signature must have each of its values equally often. New people fill the
+       gaps as long as the remaining ones can form buckets of their own; otherwise a *counterfeit* does, a
+       value that belongs to no person.
+    3. *Assignment*: the remaining new people get signatures of the :math:`m` most frequent values among them.
+       If one value is too frequent, or there are fewer than :math:`10 m` new people, each gets the signature
+       of a random person with the same value: the counterfeits in their bucket could equally be their values.
+    4. *Partitioning*: the people of a signature are put into buckets with one of each value, similar keys
+       together.
 
     The first table (``qit``) has every record with the number of its bucket, and a row without keys for each
-    counterfeit; ``counterfeits`` says how many of the bucket's values are nobody's. The second (``st``) has
-    the values of each bucket, in an order of chance.
+    counterfeit; ``counterfeits`` says how many of the bucket's values belong to no person. The second
+    (``st``) has the values of each bucket, in random order.
 
     See Also
     --------
     Anatomy : the same for a single release.
-    Bucketisation : buckets of near records, in one table.
+    Bucketisation : buckets of similar records, in one table.
 
     Notes
     -----
-    **When to use.** For data that are released again and again while people come and go: in a plan with a
-    part ``[series]``. The signatures are kept in the private trail, and the next release goes on with them;
-    the first one needs no earlier.
+    **When to use.** Longitudinal releases: data that are released repeatedly while people join and leave, in
+    a plan with a part ``[series]``. The signatures are kept in the private trail, from which the next release
+    continues; the first release needs none.
 
-    **Guarantees.** Each bucket has at least :math:`m` values, all different, and nobody has a signature that
-    shares some values with an earlier one and not all; what is released is measured before anyone gets it.
-    Whose value has left their signature gets one that has nothing in common with those before: the values
-    that they never had are parted whatever those who changed have now, so that knowing the rules tells
-    nothing, and by how frequent they are among the others, so that none is much likelier.
-    Who would be alone with counterfeits and a value that nobody has or had stops the release.
+    **Guarantees.** Each bucket has at least :math:`m` values, all different, and a person's signature shares
+    either all values with an earlier one or none; the release is measured before it is returned. A person
+    whose value is no longer in their signature gets one that has nothing in common with the earlier ones: the
+    values that they never had are partitioned without regard to the present values of those who changed, so
+    that knowing the algorithm reveals nothing, and by their frequencies among the others, so that none is
+    much more likely. The release stops if a person would be alone with counterfeits and a value that no one
+    else has or had.
 
-    **Risk to know.** Where one value is that of more than one in :math:`m` people, those who stand among
-    counterfeits mostly have it, in the first release most of all, which a reader may guess. As with anatomy,
-    exact keys show who is in the file. How many counterfeits there are is published, as in the paper, and
-    tells that people have left. Who knows others of a bucket, or that somebody does not have a value, guesses
-    better.
+    **Risk to know.** Where more than one in :math:`m` people have the same value, people in buckets with
+    counterfeits mostly have it, above all in the first release, which an intruder may guess. As with anatomy,
+    exact keys show who is in the file. The number of counterfeits is published, as in the paper, and shows
+    that people have left. An intruder who knows others in a bucket, or knows that a person does not have a
+    value, guesses better.
 
     **Ties, missing, weights.** Missing sensitive values are refused, or a value of their own; missing keys
     stay. Several records of one person are refused. Weights are refused, as counterfeits have none.
 
-    **Cost.** :math:`O(n \log n)`, and a pass over the values for each signature. Counterfeits are not the
-    fewest that could do: column generation finds fewer (arXiv 2306.15371).
+    **Cost.** :math:`O(n \log n)`, and a pass over the values for each signature. The number of counterfeits
+    is not minimal: column generation finds fewer (arXiv 2306.15371).
 
     Examples
     --------
@@ -96,18 +98,19 @@ class MInvariantBuckets(DeassociatingMethod):
     """
 
     name = "m-invariance"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "m-invariance"
     analyst_note = (
-        "Sensitive values stand apart from their records, in buckets that hold some invented records, whose "
-        "number is published: subtract these, and take a count over both as the share of each bucket."
+        "Sensitive values are separated from their records, in buckets with some invented records, whose "
+        "number is published. Subtract these, and estimate counts over both tables by the shares of each "
+        "bucket."
     )
     references = ("xiao2007minvariance",)
     gives = Gives(deassociated=True, other_records=True, new_columns=True)
 
     m: int = param(
         3,
-        "Values that everyone's is one of, in all releases together.",
+        "Number of sensitive values among which each person's value stays hidden in all releases.",
         ge=2,
         le=1000,
         symbol="m",
@@ -139,7 +142,7 @@ class MInvariantBuckets(DeassociatingMethod):
                 f"{self.name} must be given one sensitive column, got: {len(self.sensitive_columns(table))}"
             )
         if table.schema.only_role(Role.WEIGHT) is not None:
-            return f"{self.name} must be given records without weights, got: some, which counterfeits lack"
+            return f"{self.name} must be given records without weights, which counterfeits do not have"
         return None
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -151,7 +154,7 @@ class MInvariantBuckets(DeassociatingMethod):
         if len(values.texts) < self.m:
             raise UnreachableError(
                 f"`{name}` must have at least {self.m} values for {self.name}, got: {len(values.texts)}",
-                hint="ask for a smaller m",
+                hint="choose a smaller m",
             )
         here = replace(run, randomness=run.randomness.fresh(table))
         division = Division(self.m, values.of_record, len(values.texts), here.rng("division"))
@@ -176,7 +179,7 @@ class MInvariantBuckets(DeassociatingMethod):
         whole = whole.with_values(column, pl.Series(false, dtype=pl.Int64), column=counted)
         release = split_into_tables(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
-        note = f"{n_false} values are counterfeits, nobody's: leave out the rows without keys"
+        note = f"{count_noun(n_false, 'value')} are counterfeits of no person: ignore the rows without keys"
         release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
         if not n_false:
             return release
@@ -190,13 +193,13 @@ class MInvariantBuckets(DeassociatingMethod):
             return []
         buckets = release.buckets
         if buckets is None:
-            return ["values that stand beside their records again, as the bucket is not shown"]
+            return ["separation: sensitive values are next to their records, because the bucket is not shown"]
         codes = column_codes(buckets.values, name).codes.astype(np.int64)
         pairs = buckets.of_values * (int(codes.max(initial=0)) + 1) + codes
         twice, few = len(pairs) - len(np.unique(pairs)), np.bincount(buckets.of_values)
         small = int(((few > 0) & (few < self.m)).sum())
         return [
-            *([f"{twice} values that stand twice in a bucket"] if twice else []),
+            *([f"{count_noun(twice, 'value')} that are twice in a bucket"] if twice else []),
             *([f"{small} buckets of fewer than {self.m} values"] if small else []),
         ]
 
@@ -213,9 +216,9 @@ class MInvariantBuckets(DeassociatingMethod):
             bare += sum(real.values()) if len(real_values) < len(own) and real_values <= new else 0
         if bare:
             raise UnreachableError(
-                "a value that stands among counterfeits must be known from others, now or before, got: "
-                f"{bare} people with new ones that nobody else has",
-                hint="put values of few people into groups before, or leave these records out",
+                f"a value among counterfeits must occur for other people, now or before, got: {bare} people "
+                "with new values that no one else has",
+                hint="recode rare values first, or remove these records",
             )
 
     def _require_invariant(
@@ -231,8 +234,7 @@ class MInvariantBuckets(DeassociatingMethod):
         if unmet or broken:
             reasons = [*unmet, *([f"{broken} signatures that have changed"] if broken else [])]
             raise UnreachableError(
-                f"the release of {self.name} must meet what is asked, got: {'; '.join(reasons)}",
-                hint="ask for less",
+                f"{self.name} cannot meet the requirements: {'; '.join(reasons)}", hint="ask for less"
             )
 
 
@@ -269,9 +271,8 @@ class _Values:
         spoken = parse_exact(texts.str.strip_prefix("="), self.column.dtype)
         if (lost := int((absent & spoken.is_null()).sum())) > 0:
             raise DataError(
-                f"`{self.column.name}` must be able to hold the values of earlier releases, got: {lost} that "
-                "it cannot",
-                hint="declare the column as it was",
+                f"`{self.column.name}` cannot represent {count_noun(lost, 'value')} of earlier releases",
+                hint="declare the column as in those releases",
             )
         return pl.select(pl.when(absent).then(spoken).otherwise(known)).to_series().alias(self.column.name)
 
@@ -416,9 +417,9 @@ class Division:
             others = np.setdiff1d(np.arange(self.n_values), list(banned))
             if len(others) < self.m:
                 raise UnreachableError(
-                    f"a value that has changed must have {self.m - 1} others beside it that the person never "
-                    f"had, got: {len(others) - 1}",
-                    hint="ask for a smaller m",
+                    f"a changed value needs {self.m - 1} other values that the person never had, got: "
+                    f"{len(others) - 1}",
+                    hint="choose a smaller m",
                 )
             lot = self.rng.permutation(others)
             ordered = lot[np.argsort(-frequent[lot], kind="stable")]

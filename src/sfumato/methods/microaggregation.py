@@ -1,4 +1,4 @@
-"""Microaggregation: records form small groups of neighbours, and each shows its group's centre."""
+"""Microaggregation: records form small groups of similar ones, and each shows its group's centre."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Microaggregation(Method):
     """What all microaggregation of several columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups, numbers usually means, dates and categories values that occur: "
-        "means hold or nearly do, variances shrink, and correlations of columns grouped together grow."
+        "Values are centres of small groups: usually means of numbers, existing values of dates and "
+        "categories. Means hold or nearly hold, variances shrink, and correlations of columns grouped "
+        "together grow."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
@@ -61,11 +62,11 @@ class Microaggregation(Method):
     )
     nominal: Nominal = param(
         "frequency",
-        "How far apart two values of a nominal column are.",
+        "Distance between two different values of a nominal column.",
         choices={
-            "frequency": "The farther the rarer they are.",
-            "equal": "All equally far.",
-            "hierarchy": "As far as in the hierarchy that the column names.",
+            "frequency": "Larger for rarer values.",
+            "equal": "Equal for all values.",
+            "hierarchy": "By the hierarchy that the column names.",
         },
         advanced=True,
         label="Distance of categories",
@@ -127,15 +128,15 @@ def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
     faults = [fault for name, tree in trees.items() if (fault := why_not_covered(tree, name, table))]
     if faults:
         raise PlanError(
-            f"{method} with nominal=hierarchy must find a hierarchy of each nominal column, "
-            f"got: {'; '.join(faults)}",
-            hint="declare `hierarchy` of the column and the resource that holds it, or leave `nominal` out",
+            f"{method} with nominal=hierarchy must be given a hierarchy of each nominal column, got: "
+            f"{'; '.join(faults)}",
+            hint="declare `hierarchy` of the column and its resource, or leave `nominal` out",
         )
     return {name: tree for name, tree in trees.items() if tree is not None}
 
 
 class Mdav(Microaggregation):
-    r"""Replace each record by the centre of at least k near ones, the outermost first.
+    r"""Replace each record by the centre of a group of at least k similar records, the outermost first.
 
     The records are partitioned into groups of :math:`k` to :math:`2k-1`, and in the protected columns every
     record shows the centre of its group: the mean of a continuous column, the median of an ordinal one or a
@@ -153,40 +154,40 @@ class Mdav(Microaggregation):
 
     over the ordered columns :math:`j` (an ordinal one by the position of its values) and the nominal ones
     :math:`c`, where :math:`s_j` is the column's standard deviation, its range, or 1, as ``scale`` says,
-    :math:`p` the share of a value and :math:`C_c` the number of values: disagreeing on a rare value is
-    farther. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`; with
-    ``nominal="hierarchy"`` it is in proportion to the height of the lowest label that covers both values. Any
-    way a nominal column has the variance 1 of a standardised number (with ``scale="range"``, the greatest
-    distance 1).
+    :math:`p` the share of a value and :math:`C_c` the number of values: differing in a rare value counts
+    more. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`; with
+    ``nominal="hierarchy"`` it is in proportion to the height of the lowest label that covers both values. In
+    each case a nominal column has the variance 1 of a standardised number (with ``scale="range"``, the
+    greatest distance 1).
 
     See Also
     --------
-    VMdav : lets groups grow where records lie close.
+    VMdav : lets groups grow where records are dense.
     SequentialMicroaggregation : moves records between groups until no move helps.
     MdavInParts : for millions of records.
     OptimalMicroaggregation : for one column, with the least loss there can be.
 
     Notes
     -----
-    **When to use.** Several columns that are known together, of any kinds; with all keys in one step, every
-    combination of protected values occurs at least :math:`k` times.
+    **When to use.** Several columns of any kind that an intruder knows together; with all keys in one step,
+    every combination of protected values occurs at least :math:`k` times.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
     columns are unchanged up to rounding (one decimal more than the column has, and as many as keep a total
-    within a millionth), unless the schema declares whole numbers or a range that a mean must be brought to.
-    Medians of ordinal columns and dates, and modes, are values that occur in the group; a release says in
-    which columns.
+    within a millionth), unless the schema declares whole numbers or a range to which a mean must be adjusted.
+    Medians of ordinal columns and dates, and modes, are values that occur in the group; the notes of a
+    release name these columns.
 
-    **Risk to know.** Only the protected columns are alike in a group: a rare value left in another column
-    still singles a record out. A group whose members are all alike keeps their exact values.
+    **Risk to know.** The records of a group are equal only in the protected columns: a rare value in another
+    column still singles a record out. A group of equal records keeps their exact values.
 
-    **Ties, missing, weights.** Equal distances go to the record that stands first; of equally frequent
-    values the mode is the one more frequent in the table, then the first in order. Missing values count as
-    the column's mean when groups are formed and stay missing; the centre is over the values present, so
-    where values are missing the groups are not vouched for as equivalence classes. With a weight column,
-    centres are weighted, so weighted totals of continuous columns are kept; who is near whom, and the size
-    of a group, count each record once. A nominal column of more than 50 values: the rarest, from the 50th
-    on, count as one value when groups are formed.
+    **Ties, missing, weights.** Of records at equal distances the first in the file is taken; of equally
+    frequent values the mode is the one more frequent in the table, then the first in order. Missing values
+    count as the column's mean when groups are formed and stay missing; the centre is over the values present,
+    so with missing values the groups are not guaranteed to be equivalence classes. With a weight column,
+    centres are weighted, so weighted totals of continuous columns are kept; distances and group sizes count
+    each record once. A nominal column of more than 50 values: the rarest, from the 50th on, count as one
+    value when groups are formed.
 
     **Cost.** :math:`O(n^2/k)`, far less in few columns.
 
@@ -219,7 +220,7 @@ class Mdav(Microaggregation):
 
 
 class VMdav(Microaggregation):
-    r"""Replace each record by the centre of k to 2k − 1 near ones, more where they lie close.
+    r"""Replace each record by the centre of k to 2k − 1 similar records; dense clusters form larger groups.
 
     As MDAV, but the size of a group follows the data (V-MDAV): the record farthest from the mean of all
     takes its :math:`k-1` nearest as a group; then, while the group has fewer than :math:`2k-1`, the free
@@ -234,24 +235,24 @@ class VMdav(Microaggregation):
 
     See Also
     --------
-    Mdav : groups of exactly k, but for the last; the distance between records is told there.
+    Mdav : groups of exactly k, except the last; defines the distance between records.
     SequentialMicroaggregation : moves records between groups until no move helps.
 
     Notes
     -----
     **When to use.** Records that lie in natural clusters of unequal size, which groups of exactly :math:`k`
-    would cut. Elsewhere larger groups lose more: on the reference file Census at :math:`k = 5`, 9.0 % of
-    the sum of squares with the default gain and 10.5 % with 1.1, where MDAV loses 9.1 %. Compare the two
-    on your table: ``kernels.groups.centres.share_lost`` gives this share.
+    would cut. Otherwise larger groups lose more: on the reference file Census at :math:`k = 5`, 9.0 % of the
+    sum of squares with the default gain and 10.5 % with 1.1, where MDAV loses 9.1 %. Compare the two on your
+    table: ``kernels.groups.centres.share_lost`` gives this share.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
     columns are unchanged up to rounding and what the schema declares.
 
-    **Risk to know.** As for MDAV: only the protected columns are alike in a group. Larger groups where
-    records lie close say where the clusters are.
+    **Risk to know.** As for MDAV: the records of a group are equal only in the protected columns. Larger
+    groups reveal where the clusters are.
 
-    **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
-    values count as the mean and stay missing, centres are weighted, sizes count records.
+    **Ties, missing, weights.** As for MDAV: of records at equal distances the first in the file is taken,
+    missing values count as the mean and stay missing, centres are weighted, sizes count records.
 
     **Cost.** :math:`O(n^2/k)`.
 
@@ -271,7 +272,7 @@ class VMdav(Microaggregation):
 
     gain: float = param(
         0.2,
-        "How much nearer to the group than to others a record must lie to join it.",
+        "How close a record must be to the group, relative to other free records, to join it.",
         ge=0,
         le=1e6,
         symbol="γ",
@@ -286,7 +287,7 @@ class VMdav(Microaggregation):
 
 
 class Cbfs(Microaggregation):
-    r"""Replace each record by the centre of k near ones, one group at a time from the outside in.
+    r"""Replace each record by the centre of k similar records, forming one group at a time from the outside.
 
     Centroid-based fixed size: while at least :math:`k` records remain, the one farthest from their mean
 
@@ -294,25 +295,26 @@ class Cbfs(Microaggregation):
 
         r = \arg\max_i \lVert x_i - \bar x \rVert
 
-    takes its :math:`k-1` nearest as a group, and the mean is taken anew, where MDAV forms two groups
-    at opposite ends for each mean. The fewer than :math:`k` left over join the group of nearest mean.
+    takes its :math:`k-1` nearest as a group, and the mean is recomputed, whereas MDAV forms two groups at
+    opposite ends for each mean. The fewer than :math:`k` remaining records join the group with the nearest
+    mean.
 
     See Also
     --------
-    Mdav : two groups at a time; the distance between records is told there.
+    Mdav : two groups at a time; defines the distance between records.
 
     Notes
     -----
-    **When to use.** Where MDAV is. The loss is about the same, now a little less, now a little more: 8.9 %
-    of the sum of squares on the reference file Census at :math:`k = 5`, where MDAV loses 9.1 %.
+    **When to use.** As MDAV. The loss is about the same, sometimes slightly less, sometimes slightly more:
+    8.9 % of the sum of squares on the reference file Census at :math:`k = 5`, where MDAV loses 9.1 %.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
     columns are unchanged up to rounding and what the schema declares.
 
-    **Risk to know.** As for MDAV: only the protected columns are alike in a group.
+    **Risk to know.** As for MDAV: the records of a group are equal only in the protected columns.
 
-    **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
-    values count as the mean and stay missing, centres are weighted, sizes count records.
+    **Ties, missing, weights.** As for MDAV: of records at equal distances the first in the file is taken,
+    missing values count as the mean and stay missing, centres are weighted, sizes count records.
 
     **Cost.** :math:`O(n^2/k)`, far less in few columns.
 
@@ -337,7 +339,7 @@ class Cbfs(Microaggregation):
 
 
 class SequentialMicroaggregation(Microaggregation):
-    r"""Replace each record by the centre of k to 2k − 1 near ones, moving records until no move helps.
+    r"""Replace each record by its group's centre; records move between groups until no move lowers the loss.
 
     Sequential clustering: the first records of groups are drawn at random, and the others join them; then
     each record in turn moves to the group where it lowers the loss most,
@@ -346,26 +348,26 @@ class SequentialMicroaggregation(Microaggregation):
 
         \mathrm{SSE} = \sum_g \sum_{i \in g} \lVert x_i - \bar x_g \rVert^2,
 
-    until no move does. Groups that are too small are united, too large ones split, and moves and exchanges
-    that keep every size from :math:`k` to :math:`2k-1` end it. Where MDAV never looks back at a group once
-    formed, this improves all of them together.
+    until no move does. Groups that are too small are merged, too large ones split, followed by moves and
+    exchanges that keep every size from :math:`k` to :math:`2k-1`. MDAV never changes a group once formed;
+    this method improves all of them together.
 
     See Also
     --------
-    Mdav : uses no chance, and is faster; the distance between records is told there.
+    Mdav : deterministic and faster; defines the distance between records.
 
     Notes
     -----
-    **When to use.** Where a small loss is worth some time: on the reference files Census and Tarragona it
+    **When to use.** Where a smaller loss is worth some time: on the reference files Census and Tarragona it
     loses 7 to 14 % less than MDAV at :math:`k` from 3 to 10.
 
     **Guarantees.** Every group has at least :math:`k` records and at most :math:`2k-1`; means of continuous
     columns are unchanged up to rounding and what the schema declares. No single move that keeps the sizes
     would lower the loss (or the limit on sweeps was reached).
 
-    **Risk to know.** As for MDAV: only the protected columns are alike in a group. Two runs with different
-    chance give two partitions: release only one, since members of two groups at once are fewer than
-    :math:`k`.
+    **Risk to know.** As for MDAV: the records of a group are equal only in the protected columns. Two runs
+    with different seeds give two partitions: release only one, because fewer than :math:`k` records may share
+    both groups.
 
     **Ties, missing, weights.** As for MDAV: missing values count as the mean and stay missing, centres are
     weighted, sizes count records.

@@ -1,4 +1,4 @@
-"""Mondrian: the space of the keys is cut in two again and again, as long as enough people stay together."""
+"""Mondrian: recursive splits of the records, as long as each group has enough people."""
 
 from __future__ import annotations
 
@@ -25,63 +25,63 @@ N_CLASSES = 10
 
 
 class Mondrian(LocalRecoding):
-    r"""Cut the records into ever smaller groups of k alike, and show in each key what its group spans.
+    r"""Split records into groups of at least k and replace each key by the group's range.
 
-    All records are one group at first. A group is cut in two by the key that it spans most of, as a share of
-    what the table spans,
+    All records form one group at first. A group is split in two at its widest key, measured as a share of the
+    table's range,
 
     .. math::
 
         w_j(G) = \frac{\max_{i \in G} x_{ij} - \min_{i \in G} x_{ij}}{\max_i x_{ij} - \min_i x_{ij}},
 
-    at the value that leaves the two sides most equal in number, if both meet the guarantee; otherwise the
-    next widest key is tried. What can be cut by none is final, and every record shows, key by key, what its
-    group spans: an interval of numbers or dates, widened to round ends; a run of neighbours of ordered
-    categories; the set of those that occur of others.
+    at the value that makes the two sides most equal in number, if both meet the requirements; otherwise the
+    next widest key is tried. A group that no key can split is final, and every record shows, for each key,
+    the range of its group: an interval of numbers or dates, widened to round ends; a run of ordered
+    categories; the set of the nominal categories that occur.
 
-    Ordinal keys count by the places of their values. Nominal keys are cut into two sets of categories as
-    equal in number as dealing them out, the most frequent first, makes them; :math:`w_j` is then the number
-    of categories, less one, over that of the table. Texts with numbers are cut in the order in which anyone
-    would list them (G3, G5, G15, SES), and dealt out only where that leaves too few on one side. Where a
-    nominal column names a hierarchy, the labels just below the lowest common one are dealt out, and the group
-    shows the lowest common label, whose share of the leaves is its width. Codes (ten or more, of digits and
-    one length or of capitals and digits, as postcodes and diagnoses) have one without naming it, of their
-    beginnings, in order; a group whose codes begin differently shows the set of them.
+    Ordinal keys are measured by the ranks of their values. The categories of a nominal key are distributed
+    over two sets of similar size, the most frequent first; :math:`w_j` is then the number of categories, less
+    one, over that of the table. Texts with numbers are split in their natural order (G3, G5, G15, SES), and
+    distributed only where that leaves too few on one side. Where a nominal column names a hierarchy, the
+    labels just below the lowest common one are distributed, and the group shows the lowest common label,
+    whose share of the leaves is its width. Codes (ten or more, of digits and one length or of capitals and
+    digits, such as postcodes and diagnoses) have a hierarchy without naming one: their prefixes, in order; a
+    group without a common prefix shows the set of its codes.
 
-    With a ``target`` cuts go where they tell most of that column instead (the information gain of decision
-    trees), over all keys and places at once, and by width only where none tells anything.
+    With a ``target``, splits are chosen to predict that column best (the information gain of decision trees),
+    over all keys and values at once, and by width only where no split has any gain.
 
     See Also
     --------
     SortedGeneralisation : groups neighbours in one order of all records; faster, but coarser.
     CloseGeneralisation : for groups that must be close in a sensitive column.
-    Mdav : shows the centre of a group instead of what it spans.
+    Mdav : shows the centre of a group instead of its range.
 
     Notes
     -----
-    **When to use.** The usual choice where k-anonymity is asked of numbers and mixed keys, and values may
-    be coarse in one place and fine in another. Recoding that is the same everywhere loses more, but gives
-    columns that are easier to analyse.
+    **When to use.** The usual choice for k-anonymity of numeric and mixed keys, if values may be coarser for
+    some records than for others. Global recoding loses more information, but gives columns that are easier to
+    analyse.
 
-    **Guarantees.** Whatever is asked for holds of what is released, or nothing is. Every range holds the
-    value that it hides. A group that could be cut by some key, at the most equal place, is: groups of k only
-    have fewer than 2k records unless ties or another requirement forbid it. No group of a strict partition
-    overlaps another, but for labels of a hierarchy, which may cover values of both sides of a cut, for
-    wildcards over missing values, and for ranges between whose groups no round number lies.
+    **Guarantees.** The release meets every requirement, or nothing is released. Every range contains the
+    original value. A group that some key can split, at its most equal value, is split: with k alone, groups
+    have fewer than 2k records unless ties forbid it. Groups of a strict partition do not overlap, except for
+    labels of a hierarchy, which may cover values of both sides of a split, for wildcards over missing values,
+    and for ranges without a round number between them.
 
-    **Risk to know.** The ends of ranges are round, not values of real people, but that somebody is near them
-    they tell. As with every release that is k-anonymous
-    alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.
+    **Risk to know.** The ends of ranges are round numbers, not values of real people, but they reveal that a
+    person's value is near. As with any release that is only k-anonymous, all people of a group may share a
+    sensitive value: require ``l`` or ``t`` in ``also``.
 
     **Ties, missing, weights.** Equal values stay on one side; with ``relaxed`` records with the middle value
-    of an ordered key are split between both, in the order of the file, so that the sides are equal.
-    Missing counts as a value below all others: where a group has records with and without it, this key counts
-    as widest, and missing is cut from present first. A group that keeps both shows the wildcard in this key,
-    and one in which all are missing stays missing (under ``missing`` other than *category*, the wildcard
-    too). Persons are counted where a column tells whose record it is. Weights are not used.
+    of an ordered key are split between both, in the order of the file, so that the sides are equal. Missing
+    counts as a value below all others: where some records of a group lack a key, this key counts as widest,
+    and missing values are split off first. A group that keeps both shows the wildcard in this key, and one in
+    which all are missing stays missing (under ``missing`` other than *category*, the wildcard too). With a
+    column of persons, people are counted instead of records. Weights are not used.
 
-    **Cost.** :math:`O(n d \log n)` for :math:`d` keys. Requirements other than on k are looked at for all
-    groups together, once for each level.
+    **Cost.** :math:`O(n d \log n)` for :math:`d` keys. Requirements other than k are measured for all groups
+    together, once for each level.
 
     Examples
     --------
@@ -102,15 +102,15 @@ class Mondrian(LocalRecoding):
 
     relaxed: bool = param(
         False,
-        "Split equal values between both sides of a cut, to make them equal.",
+        "Split equal values between both sides, so that the sides have equal sizes.",
         label="Split equal values",
         advanced=True,
     )
     target: Columns = param(
         Columns(),
-        "A column outside the keys that cuts shall tell as much of as they can.",
+        "A column outside the keys that the groups should predict as well as possible.",
         hint="name one",
-        label="Column to tell",
+        label="Column to predict",
     )
 
     def refuses(self, table: Table) -> str | None:

@@ -22,8 +22,12 @@ class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
 
     analyst_note = (
-        "Each value was multiplied by a factor around one: means hold in expectation, variances are "
-        "inflated, most where values are large; zeros stay, correlations are weakened."
+        "Each value was multiplied by a random factor around one: means hold in expectation, zeros stay, and "
+        "variances are too large, most where values are large."
+    )
+    analyst_extras = (
+        ("per=cell", "Correlations are weaker."),
+        ("per=record", "Ratios of columns hold; covariances do not."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     gives = Gives(kept=("ratios",))
@@ -31,7 +35,7 @@ class FactorNoise(BlockMethod):
 
     per: Literal["cell", "record"] = param(
         "cell",
-        "What has a factor of its own.",
+        "What gets a factor of its own.",
         choices={
             "cell": "Each cell.",
             "record": "Each record, for all its protected cells: their ratios stay.",
@@ -88,18 +92,17 @@ class UniformNoise(FactorNoise):
 
     Notes
     -----
-    **When to use.** Amounts for which a relative error is what one can promise: no value is off
-    by more than :math:`100\,\beta` per cent. One factor per record keeps the shares of a total, and a total
-    stays the sum of its parts.
+    **When to use.** Amounts for which a bounded relative error is enough: no value is off by more than
+    :math:`100\,\beta` per cent. One factor per record keeps the shares of a total, and a total stays the sum
+    of its parts.
 
     **Guarantees.** :math:`|y - x| \le \beta\,|x|`. Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    The bound tells an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
-    :math:`y/(1-\beta)`. Zeros are told as they are. On skewed columns ranks barely change: measure before you
-    rely on it. With one factor per record every ratio of two protected columns is released exactly.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. The bound reveals to an intruder that :math:`x` lies between :math:`y/(1+\beta)` and
+    :math:`y/(1-\beta)`. Zeros are released unchanged. On skewed columns ranks barely change: measure the
+    risk. With one factor per record every ratio of two protected columns is released exactly.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
     not used.
@@ -123,7 +126,7 @@ class UniformNoise(FactorNoise):
 
     spread: float = param(
         0.1,
-        "Farthest that a factor lies from one.",
+        "Largest distance of a factor from one.",
         gt=0,
         lt=1,
         symbol="β",
@@ -167,12 +170,11 @@ class LognormalNoise(FactorNoise):
 
     **Guarantees.** Signs and zeros are kept. Unbiased means.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all
-    factors are below 0.14, and sums over few records are off. Zeros are told as they are. With one factor
-    per record every ratio of two protected columns is released exactly.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. For large :math:`s` the mean rests on few huge factors: at :math:`s = 2` half of all factors are
+    below 0.14, and sums over few records are far off. Zeros are released unchanged. With one factor per
+    record every ratio of two protected columns is released exactly.
 
     **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing. Weights are
     not used.
@@ -212,7 +214,7 @@ class LognormalNoise(FactorNoise):
 
 
 class HohneNoise(BlockMethod):
-    r"""Multiply by noise around one, then restore means and variances.
+    r"""Multiply values by random factors around one, then restore means and variances.
 
     .. math::
 
@@ -220,7 +222,7 @@ class HohneNoise(BlockMethod):
         \varepsilon_{ij} \sim N(0, s^2), \quad \sigma_i = \pm 1
 
     where the sign :math:`\sigma_i` is drawn once for a record, so that a record's values rise or fall
-    together. Then, for ``restore="variances"``, each column is moved and stretched
+    together. Then, for ``restore="variances"``, each column is shifted and scaled
 
     .. math::
 
@@ -243,17 +245,15 @@ class HohneNoise(BlockMethod):
     those of the original up to rounding, whatever :math:`s`; the covariance matrix if there are more records
     than columns.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Zeros stay together: every zero of a column becomes one and the same value. As
-    :math:`s` grows, restoring the variance shrinks the differences among ordinary records. A stratum of one
-    record keeps its values, and one of two shows the same two, changed places or not: nothing else has their
-    mean and variance.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. All zeros of a column become the same value. As :math:`s` grows, restoring the variance shrinks the
+    differences among ordinary records. A stratum of one record keeps its values, and a stratum of two shows
+    the same two values, swapped or not: no others have their mean and variance.
 
-    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments
-    are over the records that have the values, and restoring covariances asks for complete records.
-    Constants stay. Weights are not used.
+    **Ties, missing, weights.** Ties are broken apart except zeros. Missing values stay missing; moments are
+    over the records that have the values, and restoring covariances requires complete records. Constants
+    stay. Weights are not used.
 
     **Cost.** :math:`O(n)`, five passes.
 
@@ -271,8 +271,12 @@ class HohneNoise(BlockMethod):
     family = "noise"
     title = "Multiplicative noise (Höhne)"
     analyst_note = (
-        "Means and variances of all records hold; correlations, distributions and figures of subgroups "
-        "are changed, most where values are large."
+        "Means and variances of all records hold; distributions and figures of subgroups change, most where "
+        "values are large."
+    )
+    analyst_extras = (
+        ("restore=variances", "Correlations change."),
+        ("restore=covariances", "Correlations hold."),
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("hohne2004", "hundepool2012", "domingoferrer2018")
@@ -291,7 +295,7 @@ class HohneNoise(BlockMethod):
     )
     restore: Literal["variances", "covariances"] = param(
         "variances",
-        "Which second moments of the original the release has.",
+        "Which second moments of the original the release keeps.",
         choices={
             "variances": "The variance of each column.",
             "covariances": "All variances and covariances, for which no value may be missing.",

@@ -70,12 +70,12 @@ def why_missing(table: Table, method: str) -> str | None:
     """Why covariances cannot be restored in this table; None when every record is complete."""
     lacking = quoted(name for name in table.chosen if table.missing(name).any())
     if lacking:
-        return f"{method} must have complete columns to restore covariances, got: holes in {lacking}"
+        return f"{method} needs complete columns to restore covariances, got: missing values in {lacking}"
     return None
 
 
 class MomentNoise(BlockMethod):
-    """Draws for each record on its own, by the moments of the whole table."""
+    """Draws for each record separately, by the moments of the whole table."""
 
     kinds = frozenset({Kind.CONTINUOUS})
     rounds = 2
@@ -91,36 +91,35 @@ class MomentNoise(BlockMethod):
 
 
 class UncorrelatedNoise(MomentNoise):
-    r"""Add normal noise to each column on its own.
+    r"""Add independent normal noise to each column.
 
     .. math::
 
         y_{ij} = x_{ij} + \varepsilon_{ij}, \qquad
         \varepsilon_{ij} \sim N\left(0, \left(\frac{\sigma}{100}\, f_j\, s_j\right)^2\right)
 
-    where :math:`s_j` is the standard deviation of column :math:`j` and :math:`f_j` its ``multiple``, 1 unless
-    said. All draws are independent. Means and covariances between columns are those of the original in
+    where :math:`s_j` is the standard deviation of column :math:`j` and :math:`f_j` its ``multiple``, 1 by
+    default. All draws are independent. Means and covariances between columns are those of the original in
     expectation; a variance grows by the factor :math:`1 + (\sigma f_j / 100)^2`, so correlations shrink.
 
     See Also
     --------
     CorrelatedNoise : noise with the correlations of the data.
-    KimNoise : the same, with variances brought back.
+    KimNoise : the same, with variances restored.
     UniformNoise : noise in proportion to the value.
 
     Notes
     -----
-    **When to use.** The plain method that others are compared with. A single column, or columns whose
-    correlations nobody will study.
+    **When to use.** The baseline for other methods. A single column, or columns whose correlations are not
+    analysed.
 
     **Guarantees.** Unbiased means and covariances. The noise of a column does not depend on which other
     columns are protected.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Independent errors cancel over columns: who knows many columns of a person finds the
-    record even under much noise. An outlier stays an outlier. Values may leave their range unless the schema
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. Independent errors cancel over columns: an intruder who knows many columns of a person finds the
+    record even with much noise. An outlier stays an outlier. Values may leave their range unless the schema
     declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing. Weights are not used:
@@ -142,8 +141,8 @@ class UncorrelatedNoise(MomentNoise):
     family = "noise"
     title = "Uncorrelated noise"
     analyst_note = (
-        "Noise was added to each column: means and covariances hold in expectation, variances are "
-        "inflated, so that correlations and slopes are pulled towards zero."
+        "Noise was added to each column: means and covariances hold in expectation; variances are too large, "
+        "which pulls correlations and slopes towards zero."
     )
     references = ("spruill1983", "brand2002", "hundepool2012", "herranz2015")
 
@@ -161,7 +160,7 @@ class UncorrelatedNoise(MomentNoise):
     )
     multiple: PerColumn[float] = param(
         1.0,
-        "Multiple of the deviation that a column gets.",
+        "Factor by which the deviation of a column is multiplied.",
         gt=0,
         le=1000,
         symbol="f",
@@ -182,20 +181,20 @@ class UncorrelatedNoise(MomentNoise):
 
 
 class CorrelatedNoise(MomentNoise):
-    r"""Add normal noise that has the correlations of the data.
+    r"""Add normal noise with the same correlations as the data.
 
     .. math::
 
         Y = X + N(0, \gamma\,\Sigma)
 
-    where :math:`\Sigma` is the covariance matrix of the protected columns. The covariance of the release
-    is :math:`(1+\gamma)\,\Sigma` in expectation: means and correlations survive, variances grow by a known
+    where :math:`\Sigma` is the covariance matrix of the protected columns. The covariance of the release is
+    :math:`(1+\gamma)\,\Sigma` in expectation: means and correlations are kept, variances grow by a known
     factor.
 
     See Also
     --------
-    UncorrelatedNoise : the plain method, column by column.
-    KimNoise : brings the variances back.
+    UncorrelatedNoise : independent noise, column by column.
+    KimNoise : restores the variances.
     HohneNoise : noise in proportion to the value, with means and variances restored.
     RankSwapping : exchanges values instead of moving them.
 
@@ -206,13 +205,11 @@ class CorrelatedNoise(MomentNoise):
 
     **Guarantees.** Unbiased means; covariances :math:`(1+\gamma)\Sigma` in expectation.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    Skewed columns: an outlier stays an outlier, and small values drown while large ones
-    barely move. Values may leave their range (a negative income). An intruder who subtracts two releases of
-    the same data with different noise averages it away. A column or stratum in which nothing varies, or
-    with a single record, gets no noise.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. Skewed columns: an outlier stays an outlier, and small values drown while large ones barely move.
+    Values may leave their range (a negative income). A column or stratum in which nothing varies, or with a
+    single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
     over the records that have both values. Weights are not used.
@@ -233,8 +230,8 @@ class CorrelatedNoise(MomentNoise):
     family = "noise"
     title = "Correlated noise"
     analyst_note = (
-        "Noise was added: means and correlations hold in expectation; variances and covariances are "
-        "inflated by one factor, which the owner may tell."
+        "Noise was added: means and correlations hold in expectation; variances and covariances are too "
+        "large by one factor, which the data owner may disclose."
     )
     references = ("kim1986", "hundepool2012", "domingoferrer2018")
 
@@ -257,7 +254,7 @@ class CorrelatedNoise(MomentNoise):
 
 
 class KimNoise(CorrelatedNoise):
-    r"""Add correlated noise, then shrink so that the covariances are those of the original.
+    r"""Add correlated noise, then shrink the values so that the covariances match the original.
 
     .. math::
 
@@ -282,23 +279,22 @@ class KimNoise(CorrelatedNoise):
 
     Notes
     -----
-    **When to use.** Regressions and correlations over all records are what the release is for, and they are
-    to be computed from it as from the original, without a correction for noise.
+    **When to use.** The release is used for regressions and correlations over all records, computed as from
+    the original, without a correction for noise.
 
     **Guarantees.** Means and covariances in expectation; with ``restore="exactly"`` up to rounding. Collinear
     columns stay collinear.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once, or as a series (``[series]`` in a plan), in which people keep most of
-    theirs.
-    The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study
-    strata, protect within them. Distributions of skewed columns come nearer to normal, and values may leave
-    their range; where the schema declares a range or whole numbers, clipping and rounding leave the moments
-    only nearly kept. A column or stratum in which nothing varies, or with a single record, gets no noise;
-    and two records whose moments are restored exactly show their own values, changed places or not.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
+    noise. The mean of a subgroup moves towards the mean of all, by the factor :math:`c`: to study strata,
+    protect within them. Distributions of skewed columns become more normal, and values may leave their range;
+    where the schema declares a range or whole numbers, clipping and rounding keep the moments only
+    approximately. A column or stratum in which nothing varies, or with a single record, gets no noise; and
+    two records whose moments are restored exactly show their own values, swapped or not.
 
-    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken
-    over the records that have both values, and restoring exactly asks for complete records. Constants stay.
+    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing; covariances are taken over
+    the records that have both values, and restoring exactly requires complete records. Constants stay.
     Weights are not used.
 
     **Cost.** :math:`O(n)`, three passes.
@@ -317,9 +313,10 @@ class KimNoise(CorrelatedNoise):
     family = "noise"
     title = "Noise and linear transformation (Kim)"
     analyst_note = (
-        "Means and covariances of all records hold; distributions, and means and variances of subgroups, "
-        "do not."
+        "Means and covariances of all records hold, at least in expectation; distributions, and means and "
+        "variances of subgroups, do not."
     )
+    analyst_extras = (("restore=exactly", "The means and covariances hold exactly, up to rounding."),)
     references = ("kim1986", "brand2002", "hundepool2012")
 
     restore: Literal["expectation", "exactly"] = param(

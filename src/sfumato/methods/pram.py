@@ -1,4 +1,4 @@
-"""PRAM, the post-randomisation method: categories change at random, by chances that the owner knows."""
+"""PRAM, the post-randomisation method: categories change at random, with known probabilities."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _FITTED = Resource("transitions")
 
 
 class Pram(Method):
-    r"""Change categories at random, by a matrix of chances that the owner knows.
+    r"""Change categories at random by a matrix of transition probabilities (post-randomisation).
 
-    A record of category :math:`k` is released as :math:`l` with the chance :math:`p_{kl}` of a Markov matrix,
-    each record on its own. Without a matrix of yours, a category is kept with the chance ``retain``
-    (:math:`r`) or else becomes any other that is allowed, all alike:
+    A record of category :math:`k` is released as :math:`l` with the probability :math:`p_{kl}` of a Markov
+    matrix, independently for each record. Without a matrix of your own, a category is kept with the
+    probability ``retain`` (:math:`r`) or otherwise becomes any other allowed category with equal probability:
 
     .. math::
 
@@ -53,20 +53,20 @@ class Pram(Method):
     where :math:`A_k` are the other categories of the column that occur and are allowed for the record. An
     ``invariant`` matrix keeps the counts of categories in expectation: a second stage goes back by Bayes'
     rule, and the two stages together, :math:`R`, have :math:`\sum_k c_k R_{kl} = c_l` for the counts
-    :math:`c`. Where fewer than :math:`r` would stay, the transitions from and to that category are made
-    smaller by the same factor both ways, so that :math:`r` is a lower bound of every diagonal element and
-    the counts are still kept.
+    :math:`c`. Where the probability to stay would be below :math:`r`, the transitions from and to that
+    category are reduced by the same factor both ways, so that :math:`r` is a lower bound of every diagonal
+    element and the counts are still kept.
 
-    A transition gets the chance 0 if ``forbidden`` lists it, or if the record would break a rule of the
-    schema that it keeps (no pregnant men, no married children); who would have gone there stays or, without
-    a matrix of yours, goes elsewhere. Columns that one rule speaks of are treated as one, and so are all with
-    ``compound``: their categories are the combinations that occur.
+    A transition gets the probability 0 if ``forbidden`` lists it, or if the record would violate a rule of
+    the schema that it now satisfies (no pregnant men, no married children); its probability goes to staying
+    or, without a matrix of your own, to other categories. Columns of one rule are treated as one column, and
+    so are all columns with ``compound``: their categories are the combinations that occur.
 
-    ``matrix`` names a table with the columns *column*, *from*, *to* and *probability*. What it does not list
-    has the chance 0, every row must sum to 1, and for its columns ``retain`` is not used. It is taken as it
-    is unless it is to be ``invariant``: then its smallest diagonal element is kept, and what has the chance 0
-    is not gone in either direction. ``forbidden`` names a table with *column*, *from* and *to*. Columns that
-    are one are called ``a+b`` there, and so are their categories.
+    ``matrix`` names a table with the columns *column*, *from*, *to* and *probability*. Transitions that it
+    does not list have the probability 0, every row must sum to 1, and for its columns ``retain`` is not used.
+    It is used unchanged unless ``invariant`` is set: then its smallest diagonal element is kept, and
+    transitions of probability 0 happen in neither direction. ``forbidden`` names a table with *column*,
+    *from* and *to*. Columns treated as one are called ``a+b`` there, and so are their categories.
 
     See Also
     --------
@@ -75,22 +75,23 @@ class Pram(Method):
 
     Notes
     -----
-    **When to use.** Categories that must stay as detailed as they are. Whoever knows the matrix can
-    estimate counts of the original: `corrected_counts` does, with variances.
+    **When to use.** Categories that must stay as detailed as they are. With the matrix, counts of the
+    original can be estimated: `corrected_counts` does so, with variances.
 
-    **Guarantees.** Each diagonal element is at least ``retain``; a forbidden transition, and one that breaks
-    a rule, never happens; no category is made up. Invariant: the expected counts are those of the original,
-    in each part of the records that the rules allow the same; of households that change ``together``, it is
-    their number, not that of their members. Proved from the matrix, and by enumeration in the tests.
+    **Guarantees.** Each diagonal element is at least ``retain``; a forbidden transition, and one that
+    violates a rule, never happens; no new category arises. Invariant: the expected counts are those of the
+    original, in each part of the records for which the rules allow the same transitions; for households that
+    change ``together``, the number of households is kept, not that of their members. Proved from the matrix,
+    and by enumeration in the tests.
 
-    **Risk to know.** A released category is the true one with a chance that the matrix tells: keep the
-    matrix private (it goes to the private trail). Records of one person change independently, and so do
-    columns: many of either average out. Take ``together`` for values that a household shares. A category that
-    nobody else has stays with the chance :math:`r`, and is as unique as before.
+    **Risk to know.** A released category is the true one with a probability that follows from the matrix:
+    keep the matrix private (it is stored in the private trail). Records of one person change independently,
+    and so do columns: many of either average out. Use ``together`` for values that a household shares. A
+    unique category stays with probability :math:`r`, and is as unique as before.
 
-    **Ties, missing, weights.** A missing value stays missing, and no value becomes missing: whether
-    something is known is not protected. Categories of several columns change only into those that lack the
-    same. With weights the weighted counts are kept, and corrected.
+    **Ties, missing, weights.** A missing value stays missing, and no value becomes missing: whether something
+    is known is not protected. Combinations of several columns change only into those with the same columns
+    missing. With weights the weighted counts are kept, and corrected.
 
     **Cost.** :math:`O(n \log K)` for :math:`K` categories, and :math:`K^3` for an invariant matrix; more than
     2,000 categories are refused.
@@ -110,7 +111,7 @@ class Pram(Method):
     family = "swapping and shuffling"
     title = "PRAM"
     analyst_note = (
-        "Some categories were changed by chance: counts and relations are disturbed. Ask the owner for "
+        "Some categories were changed at random: counts and relations are disturbed. Ask the data owner for "
         "counts corrected by the matrix (`corrected_counts`), and use their larger variances."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})
@@ -120,28 +121,23 @@ class Pram(Method):
 
     retain: float = param(
         0.8,
-        "Least chance of a category to stay as it is.",
+        "Smallest probability that a category stays unchanged.",
         ge=0,
         le=1,
         symbol="r",
         tune=(0.05, 0.99),
         drive=True,
-        hint="it is a chance: 0.8 changes at most a fifth of the records",
+        hint="it is a probability: 0.8 changes at most a fifth of the records on average",
     )
     invariant: bool | None = param(
-        None, "Whether expected counts are kept; if nothing is said, they are unless a matrix is given."
+        None, "Whether expected counts are kept; by default they are, unless a matrix is given."
     )
-    compound: bool = param(
-        False, "Whether all columns are changed as one, whose categories are combinations."
-    )
+    compound: bool = param(False, "Change all columns as one, whose categories are combinations.")
     matrix: Resource | None = param(
-        None, "Table of chances, used as it is: column, from, to and probability.", holds="table"
+        None, "Table of transition probabilities: column, from, to and probability.", holds="table"
     )
     forbidden: Resource | None = param(
-        None,
-        "Table of transitions that must not happen: column, from and to.",
-        holds="table",
-        advanced=True,
+        None, "Table of transitions that must not happen: column, from and to.", holds="table", advanced=True
     )
 
     def by_person(self) -> bool:
@@ -151,7 +147,7 @@ class Pram(Method):
     def refuses(self, table: Table) -> str | None:
         """Refuse ranges and sets of values, and a table of nobody: no chances can be told from it."""
         if not len(table):
-            return f"{self.name} must be given records to change, got: none"
+            return f"{self.name} must be given records, got: none"
         return super().refuses(table) or self.refuses_generalised(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -168,7 +164,7 @@ class Pram(Method):
             protected = chain.categories.write(protected, codes)
             stay += chain.n_staying
             fitted += chain.transitions()
-        note = f"{count_noun(stay, 'value')} can only stay: no other category is allowed"
+        note = f"{count_noun(stay, 'value')} cannot change: no other category is allowed"
         matrix = Table(pl.concat(fitted), MATRIX)
         again = replace(self, matrix=_FITTED, invariant=False, forbidden=None)
         tables = {str(_FITTED): matrix}
@@ -208,8 +204,8 @@ class Pram(Method):
             raise RefusedError(
                 f"{self.name} must be given at most {MOST_CATEGORIES:,} categories, got: {size:,} in "
                 f"{quoted(names)}"
-                + (f", with {n_parts:,} sets of them that rules allow" if n_parts > 1 else ""),
-                hint="recode the column before, or leave it out",
+                + (f", with {n_parts:,} different sets that rules allow" if n_parts > 1 else ""),
+                hint="recode the column first, or leave it out",
             )
         free = categories.comparable & _allowed_transitions(banned, categories)
         counts = allowed.counts(categories, table.weights)
@@ -338,15 +334,13 @@ def corrected_counts(release: Release) -> pl.DataFrame:
         own = Provenance(Pram.name, {}, release.table.chosen, byproducts=release.byproducts)
         steps = [(len(release.steps), own)]
     if not steps:
-        raise DataError("corrected counts must be of a release of pram that keeps its matrix, got: none")
+        raise DataError("corrected counts need a release of pram with its private matrix, got: none")
     found = [pl.DataFrame(schema=_CORRECTED)]
     for place, step in steps:
         later = {name for each in release.steps[place + 1 :] for name in each.columns}
         changed = sorted(later & {*step.columns, *step.within})
         if changed:
-            raise DataError(
-                f"counts must be corrected as pram left them, got: a later step on {quoted(changed)}"
-            )
+            raise DataError(f"counts cannot be corrected after a later step on {quoted(changed)}")
         found += _corrected_step(release.table, step)
     sums = pl.col("released", "corrected", "variance").sum()
     return pl.concat(found).group_by("column", "category", maintain_order=True).agg(sums)

@@ -1,4 +1,4 @@
-"""Private marginals: new records that have noisy counts of columns together, and nothing else of anyone."""
+"""Private marginals: synthetic records from noisy counts of a few columns at a time."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ class CategoryCodes:
 
 
 class PrivateMarginals(PrivateMethod):
-    r"""Draw new records from noisy counts of columns together (MST, AIM).
+    r"""Generate synthetic records from noisy counts of a few columns at a time (MST, AIM).
 
     All columns become categories that are known beforehand. A tenth of the budget goes to the noisy counts of
-    each column; categories whose count is below three deviations are taken as one, as far as rules treat them
+    each column; categories whose count is below three deviations are merged, as far as rules treat them
     alike. The rest is spent on counts of several columns, a tenth of it on the choice of them:
 
     .. math::
@@ -114,42 +114,43 @@ class PrivateMarginals(PrivateMethod):
         P(r) \propto \exp\left( \sqrt{2 \rho'_r}\,
         \frac{ |r| \left( \lVert n_r - \hat n_r \rVert_1 - p_r \right)}{ c \max |r|} \right)
 
-    where :math:`c` is the most records of a person, :math:`\hat n_r` what the model so far expects of the
-    columns :math:`r`, :math:`p_r` the noise to be expected, and all :math:`\rho_r, \rho'_r` make up the
-    :math:`\rho` that gives (ε, δ). Counted are pairs that join all columns to a tree (``choice`` tree, MST),
-    or round by round what the model tells worst, with more of the budget as soon as a round tells nothing
-    new, as long as the cliques of the model have no more than ``cells`` (adaptive, AIM). The model is fitted
-    to all noisy counts by belief propagation in a junction tree, and as many records are drawn from it as
-    they say.
+    where :math:`c` is the largest number of records of a person, :math:`\hat n_r` the counts of the columns
+    :math:`r` that the model expects so far, :math:`p_r` the expected noise, and all :math:`\rho_r, \rho'_r`
+    sum to the :math:`\rho` that gives (ε, δ). Either pairs that connect all columns in a tree are counted
+    (``choice`` tree, MST), or round by round the columns that the model predicts worst, with more of the
+    budget as soon as a round adds nothing new, as long as the cliques of the model have no more than
+    ``cells`` (adaptive, AIM). The model is fitted to all noisy counts by belief propagation in a junction
+    tree, and as many records are drawn from it as the noisy counts indicate.
 
     See Also
     --------
-    Synthesis : follows the data more closely, and promises nothing.
-    PrivateLaplace : hides every value where it stands.
+    Synthesis : follows the data more closely, without a guarantee.
+    PrivateLaplace : protects every value in its place.
 
     Notes
     -----
-    **When to use.** Tables of up to some dozens of columns with few categories each and thousands of
-    records. The best of the private methods for analysts, though only what was counted together is kept.
+    **When to use.** Tables of up to some dozens of columns with few categories each and thousands of records.
+    The best of the private methods for analysts, though only relations of columns that were counted together
+    are kept.
 
     **Guarantees.** ρ-zero-concentrated differential privacy of the whole release, and so (ε, δ), where
-    neighbours are tables with and without a record, or all of one person. Its records are nobody's. What a
-    rule of the schema forbids has no chance in the model, which needs nothing of the data; where that would
-    be too large, a record that breaks one is replaced by another of its group. A note names columns whose
-    shares the rules move. Totals are not hit by chance, and left to repair.
+    neighbours are tables with and without a record, or all of one person. No record belongs to a person.
+    Combinations that a rule of the schema forbids have probability 0 in the model, which does not depend on
+    the data; where that model would be too large, a record that violates a rule is replaced by another of its
+    group. A note names columns whose shares the rules change. Rules on totals are left to repair, since
+    random records hardly ever satisfy them.
 
-    **Risk to know.** What everyone shares is told, of those who are not in the data too. Categories and
-    bounds from the data (``domain`` data), strata that are found in the data, and an ε chosen by the data are
-    no guarantee.
+    **Risk to know.** General patterns are released, and also apply to people who are not in the data. With
+    categories and bounds from the data (``domain`` data), strata found in the data, or an ε chosen from the
+    data there is no guarantee.
 
-    **Ties, missing, weights.** That a value is missing is a category of its own, and hidden like the others;
-    it is drawn only where it is not rare. Columns that are not chosen come out empty, as there is nobody to
-    have them. Sampling weights are not used, and are 1 in the release.
+    **Ties, missing, weights.** A missing value is a category of its own, and protected like the others; it is
+    drawn only where it is not rare. Columns that are not chosen are empty in the release, because no original
+    record belongs to a synthetic one. Sampling weights are not used, and are 1 in the release.
 
     **Cost.** :math:`O(d^2 n)` in each of up to :math:`8 d` rounds for :math:`d` columns, and 13 µs for each
     cell that is counted; 27,253 records of 10 columns take about six seconds and 20,000 of 30 columns a
-    minute and a half, with a tree one or two seconds. Rules make it longer by two
-    fits.
+    minute and a half, with a tree one or two seconds. Rules add the time of two fits.
 
     Examples
     --------
@@ -164,8 +165,8 @@ class PrivateMarginals(PrivateMethod):
     synonyms = ("differentially private synthetic data",)
     title = "Private marginals"
     analyst_note = (
-        "Records are drawn from noisy counts of some pairs of columns: other relations are lost, small "
-        "counts are mostly noise, and one copy understates the doubt."
+        "Records are synthetic, from noisy counts of a few columns at a time: other relations are lost, "
+        "small counts are mostly noise, and one copy understates the uncertainty."
     )
     family = "differential privacy"
     nature = "synthetic"
@@ -176,38 +177,41 @@ class PrivateMarginals(PrivateMethod):
 
     choice: Literal["tree", "adaptive"] = param(
         "adaptive",
-        "What is counted together.",
+        "Which columns are counted together.",
         choices={
-            "tree": "Pairs that join all columns to a tree (MST).",
-            "adaptive": "Round by round what the model tells worst (AIM).",
+            "tree": "Pairs that connect all columns in a tree (MST).",
+            "adaptive": "Round by round those that the model predicts worst (AIM).",
         },
         synonyms={"MST": "tree", "AIM": "adaptive"},
-        hint="a tree is quicker, and enough for few columns or a small ε",
+        hint="a tree is faster, and enough for few columns or a small ε",
         label="Choice of counts",
     )
     ways: int = param(
         2,
-        "Most columns that are counted together.",
+        "Largest number of columns counted together.",
         ge=2,
         le=3,
         when="choice=adaptive",
         label="Columns at once",
     )
     cells: int = param(
-        200_000, "Most cells of the model, all its cliques together.", ge=1_000, le=50_000_000, log=True,
+        200_000, "Most cells of the model, over all its cliques.", ge=1_000, le=50_000_000, log=True,
         hint="more keeps more relations, and takes longer", when="choice=adaptive", advanced=True,
         label="Cells of the model",
     )  # fmt: skip
     delta: float = param(
-        1e-6, "Chance with which nothing is promised.", ge=1e-15, le=0.1, symbol="δ", log=True,
-        hint="well below one in the number of records",
+        1e-6, "Probability with which the guarantee may fail.", ge=1e-15, le=0.1, symbol="δ", log=True,
+        hint="well below 1 / (number of records)",
     )  # fmt: skip
     bins: int = param(
         100,
-        "Most parts of the range of a number, each as wide; values are drawn evenly within a part.",
+        (
+            "Largest number of intervals of a numeric range, of equal width; values are drawn uniformly "
+            "within one."
+        ),
         ge=2,
         le=2_000,
-        hint="whole numbers of a range up to this many are drawn as they are",
+        hint="a range of at most this many whole numbers is used value by value",
         advanced=True,
     )
 
@@ -255,8 +259,8 @@ class PrivateMarginals(PrivateMethod):
 class _MarginalSampler:
     """New records of a model: ``parts`` say how categories that were taken as one part again.
 
-    Nothing here is of the data but what the noise left. No seed of ours is used either: who had it and knew
-    the data but for one person could tell by the draws which data they were.
+    Nothing here is of the data but what the noise left. No seed of ours is used either: an intruder who knew
+    it and all data but one person's could recognise the data by the draws.
     """
 
     table: Table
@@ -269,9 +273,9 @@ class _MarginalSampler:
         """So many records, all of which keep the rules, and what must be said of them."""
         rng, empty = _opendp.generator(), others(self.table)
         frame, n_taken = self._replace_rule_breakers(*self._draw_records(records, rng), rng)
-        notes = [f"left empty, as new records have nothing of anyone: {quoted(empty)}"] if empty else []
+        notes = [f"empty, because synthetic records belong to no person: {quoted(empty)}"] if empty else []
         if n_taken:
-            notes.append(f"{n_taken} records are copies of others, as no draw of their own kept the rules")
+            notes.append(f"{n_taken} records are copies of synthetic ones, as no draw satisfied the rules")
         made = replace(self.table, frame=frame)
         return made.take(rng.permutation(len(made))), tuple(notes)
 
@@ -316,8 +320,8 @@ class _MarginalSampler:
         if not len(fine) and len(wrong):
             texts = quoted(self.rules[each].text for each in np.unique(first))
             raise DataError(
-                f"drawn records must be able to keep the rules {texts}, got: none that does",
-                hint="the rules may contradict each other or the noisy counts; spend more, or leave one out",
+                f"no drawn record satisfies the rules {texts}",
+                hint="rules may contradict each other or the noisy counts: leave one out, or raise `epsilon`",
             )
         for column in np.unique(anchors[wrong]):
             wanting = wrong[anchors[wrong] == column]
@@ -430,7 +434,7 @@ def _columns_changed_by_rules(
         most = max(np.abs(change).max(), np.abs(np.bincount(kinds[place], weights=change)).max())
         if most > _TOLD:
             changed.append(f"`{name}` ({100 * most:.1f} points)")
-    return [f"shares of values that the rules moved: {', '.join(changed)}"] if changed else []
+    return [f"shares of values that the rules changed: {', '.join(changed)}"] if changed else []
 
 
 def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) -> None:
@@ -439,5 +443,5 @@ def _require_countable(method: str, names: Sequence[str], sizes: Sequence[int]) 
         raise RefusedError(
             f"{method} must be given columns of at most {_MOST_CELLS:,} combinations of two, got: more in "
             f"{quoted(names[place] for place in large)}",
-            hint="recode them before, or leave one out",
+            hint="recode them first, or leave one out",
         )

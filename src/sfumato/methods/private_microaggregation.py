@@ -1,4 +1,4 @@
-"""Private microaggregation: noise on the means of groups, where it need not be large."""
+"""Private microaggregation: noise on the means of groups, which need less of it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _STEPS = 1 << 20
 
 
 class PrivateMicroaggregation(LocalMethod):
-    r"""Replace records by the noisy mean of their group, for less noise than single values need.
+    r"""Replace records by the noisy mean of their group, which needs less noise than single values.
 
-    The records are sorted once by how far they are from the corner of the lower bounds (each range counting
-    as 1), and cut into groups of :math:`k` in that order: an order that does not depend on the data, so that
-    another record changes each group by at most one. So all :math:`\lfloor n/k \rfloor` means of column
+    The records are sorted once by their distance from the corner of the lower bounds (each range counting as
+    1), and split into groups of :math:`k` in that order. The order does not depend on the data, so changing a
+    record changes each group by at most one record. So all :math:`\lfloor n/k \rfloor` means of column
     :math:`j` move by at most
 
     .. math::
@@ -40,13 +40,13 @@ class PrivateMicroaggregation(LocalMethod):
 
     together, and get Laplace noise for that and the share :math:`\varepsilon / d` of each column. The second
     bound is that of individual ranking (``by`` column): each column is sorted on its own, and a value that
-    moves through the order pushes the means of the groups on its way by no more than its own way in all.
-    :math:`c` is the most records of a person.
+    moves through the order changes the means of all groups on its way by no more than the distance it moves.
+    :math:`c` is the largest number of records of a person.
 
-    With ``by`` box the declared ranges are halved, the widest side first, as long as both halves show
-    :math:`k` records by noisy counts, which get half of ε. Another record changes two boxes and no more, so
-    that noise does not grow with the records: a mean moves by at most the width of its box over :math:`k`.
-    Groups that few neighbours change are called stable; halving is our way to them.
+    With ``by`` box the declared ranges are halved, the widest side first, as long as both halves have
+    :math:`k` records by noisy counts, which get half of ε. Changing a record changes at most two boxes, so
+    that noise does not grow with the number of records: a mean moves by at most the width of its box over
+    :math:`k`. Groups that change little are called stable; halving is our way to obtain them.
 
     See Also
     --------
@@ -55,20 +55,19 @@ class PrivateMicroaggregation(LocalMethod):
 
     Notes
     -----
-    **When to use.** By box for several columns, by column for one. By record, the classic, is better than
-    `PrivateLaplace` only from :math:`k > \sqrt n`.
+    **When to use.** Use ``by`` box for several columns, column for one. By record, the classic, is better
+    than `PrivateLaplace` only from :math:`k > \sqrt n`.
 
     **Guarantees.** ε-differential privacy by record and by box, where neighbours are tables in which one
     record, or all of one person, has other values: sizes of groups do not depend on the data or have noise,
     and the records come out sorted by what is shown. By column this holds of a single column.
 
-    **Risk to know.** With several columns by column, which groups a record is in is told without noise, as in
-    the published method; and so it is if columns that are not protected stand beside. Both are called *not
-    a differential-privacy guarantee* in the release. Bounds and ε that were taken from the data are none
-    either.
+    **Risk to know.** With several columns and ``by`` column, the groups of a record are released without
+    noise, as in the published method; so they are if the release has unprotected columns. The release labels
+    both *not a differential-privacy guarantee*. Bounds or an ε taken from the data give no guarantee either.
 
-    **Ties, missing, weights.** Ties in the order are of equal records. Missing values stay missing, which is
-    shown; in the means they count as the middle of the range. Sampling weights are not used.
+    **Ties, missing, weights.** Ties in the order are of equal records. Missing values visibly stay missing;
+    in the means they count as the middle of the range. Sampling weights are not used.
 
     **Cost.** :math:`O(n \log n)`, and 10 µs for a mean.
 
@@ -84,8 +83,8 @@ class PrivateMicroaggregation(LocalMethod):
     name = "private-microaggregation"
     title = "Private microaggregation"
     analyst_note = (
-        "Values are means of groups with noise whose size follows from ε, which is public: variances are "
-        "changed both ways, and no single value was observed."
+        "Values are group means with noise, on a scale that follows from the published ε: variances may be "
+        "too small or too large, and no single value was observed."
     )
     family = "differential privacy"
     kinds = frozenset({Kind.CONTINUOUS})
@@ -94,17 +93,22 @@ class PrivateMicroaggregation(LocalMethod):
     gives = Gives(other_records=True)  # they come out in another order
 
     k: int = param(
-        50, "Records of a group.", ge=1, le=1_000_000, symbol="k", hint="above the root of n by record"
+        50,
+        "Number of records in a group.",
+        ge=1,
+        le=1_000_000,
+        symbol="k",
+        hint="by record, larger than the square root of n",
     )
     by: Literal["record", "column", "box"] = param(
         "record",
         "What is grouped.",
         choices={
             "record": "Records, in the order of their distance from the lower bounds.",
-            "column": "The values of each column on their own: a guarantee for a single column alone.",
+            "column": "The values of each column separately: a guarantee only for a single column.",
             "box": "The records of a box, where boxes are made by halving the declared ranges.",
         },
-        hint="box is the stable one, whose noise does not grow with the records",
+        hint="the noise of box does not grow with the number of records",
         label="Group by",
     )
 
@@ -178,9 +182,9 @@ class PrivateMicroaggregation(LocalMethod):
 
     def _void(self, table: Table) -> str:
         if others(table):
-            return "which records share a group is told by columns that are not protected beside them"
+            return "unprotected columns reveal which records share a group"
         if self.by == "column" and len(table.chosen) > 1:
-            return f"by column, which groups of {quoted(table.chosen)} a record is in is told without noise"
+            return f"by column, the groups of records in {quoted(table.chosen)} have no noise"
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Differentially private noise: every number moves so far that it could have been any other."""
+"""Differentially private noise on every number."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _PrivateNoise(ByColumnMethod):
 
 
 class PrivateLaplace(_PrivateNoise):
-    r"""Add Laplace noise to every value, as much as hides which value it was.
+    r"""Add Laplace noise to every value, calibrated to give ε-differential privacy.
 
     A value between the declared bounds :math:`a_j` and :math:`b_j` gets noise of the scale
 
@@ -61,10 +61,10 @@ class PrivateLaplace(_PrivateNoise):
         y_{ij} = x_{ij} + \mathrm{Lap}\left(\frac{c\,(b_j - a_j)}{\varepsilon_j}\right), \qquad
         \varepsilon_j = \varepsilon\,\frac{w_j}{\sum_l w_l}
 
-    where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. So any value of
-    a person could have been any other: the chance of a release differs by a factor of at most
-    :math:`e^\varepsilon`. Whole numbers get discrete noise, others are put on a grid of about a
-    millionth of their range first. Values that leave the declared bounds are brought back to them.
+    where :math:`c` is the largest number of records of a person and :math:`w_j` the weight of the column. Any
+    value of a person could have been any other: the probability of a release differs by a factor of at most
+    :math:`e^\varepsilon`. Whole numbers get discrete noise, others are put on a grid of about a millionth of
+    their range first. Values that leave the declared bounds are brought back to them.
 
     See Also
     --------
@@ -74,18 +74,19 @@ class PrivateLaplace(_PrivateNoise):
 
     Notes
     -----
-    **When to use.** To see what differential privacy of every single value costs, and for a table whose owner
-    is not trusted. For analysts `PrivateMarginals` is nearly always better.
+    **When to use.** To see what differential privacy of every single value costs, and for data collected by a
+    party that is not trusted. For analysts `PrivateMarginals` is nearly always better.
 
     **Guarantees.** ε-differential privacy of the protected columns, where neighbours are tables in which
     one record, or all of one person, has other values. The noise is OpenDP's, and no seed repeats it.
 
-    **Risk to know.** Columns beside the protected ones are as they were. Bounds from the data (``domain``
-    data: 0 to 1.5 times the maximum) tell something of them, and an ε chosen by the data does: neither is a
-    guarantee. A fixed ε fixes no confidentiality: measure ``dbrl`` and ``cm2`` too. Each release spends anew.
+    **Risk to know.** Unprotected columns are released unchanged. Bounds from the data (``domain`` data: 0 to
+    1.5 times the maximum) and an ε chosen from the data disclose information about the data: neither gives a
+    guarantee. The same ε can mean different disclosure risks: measure ``dbrl`` and ``cm2`` too. Each release
+    spends budget again.
 
-    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing, which is shown; with
-    ``missing`` hidden they count as the middle of the range. Sampling weights are not used.
+    **Ties, missing, weights.** Ties are broken apart. Missing values visibly stay missing; with ``missing``
+    hidden they count as the middle of the range. Sampling weights are not used.
 
     **Cost.** :math:`O(n)`, about 10 µs for a value.
 
@@ -102,8 +103,8 @@ class PrivateLaplace(_PrivateNoise):
     synonyms = ("Laplace mechanism",)
     title = "Private Laplace noise"
     analyst_note = (
-        "Laplace noise was added whose size follows from ε, which is public: subtract its variance; "
-        "means hold but where values were bounded."
+        "Laplace noise was added, on a scale that follows from the published ε: subtract its variance. Means "
+        "hold, except where values were clipped at the bounds."
     )
     family = "differential privacy"
     references = ("dwork2006", "ghosh2012", "muralidhar2020")
@@ -119,7 +120,7 @@ class PrivateLaplace(_PrivateNoise):
 
 
 class PrivateGaussian(_PrivateNoise):
-    r"""Add Gaussian noise to every value, as much as hides which value it was.
+    r"""Add Gaussian noise to every value, calibrated to give (ε, δ)-differential privacy.
 
     A value between the declared bounds :math:`a_j` and :math:`b_j` gets noise of the standard deviation
 
@@ -128,10 +129,11 @@ class PrivateGaussian(_PrivateNoise):
         \sigma_j = (b_j - a_j) \sqrt{\frac{c}{2 \rho_j}}, \qquad
         \rho_j = \rho\,\frac{w_j}{\sum_l w_l}
 
-    where :math:`c` is the most records of a person, :math:`w_j` the weight of the column, and :math:`\rho`
-    gives (ε, δ) by the conversion of Canonne, Kamath and Steinke. It adds up over columns, so that noise
-    grows with the root of their number. Whole numbers get discrete noise, others are put on a grid of about
-    a millionth of their range first. Values that leave the declared bounds are brought back to them.
+    where :math:`c` is the largest number of records of a person, :math:`w_j` the weight of the column, and
+    :math:`\rho` gives (ε, δ) by the conversion of Canonne, Kamath and Steinke. :math:`\rho` adds up over
+    columns, so that noise grows with the square root of their number. Whole numbers get discrete noise,
+    others are put on a grid of about a millionth of their range first. Values that leave the declared bounds
+    are brought back to them.
 
     See Also
     --------
@@ -146,10 +148,10 @@ class PrivateGaussian(_PrivateNoise):
     **Guarantees.** ρ-zero-concentrated differential privacy of the protected columns, and so (ε, δ), where
     neighbours are tables in which one record, or all of one person, has other values.
 
-    **Risk to know.** As of `PrivateLaplace`. With the chance δ nothing is promised.
+    **Risk to know.** As for `PrivateLaplace`. With probability δ the guarantee may fail.
 
-    **Ties, missing, weights.** Ties are broken apart. Missing values stay missing, which is shown; with
-    ``missing`` hidden they count as the middle of the range. Sampling weights are not used.
+    **Ties, missing, weights.** Ties are broken apart. Missing values visibly stay missing; with ``missing``
+    hidden they count as the middle of the range. Sampling weights are not used.
 
     **Cost.** :math:`O(n)`, about 13 µs for a value.
 
@@ -166,15 +168,15 @@ class PrivateGaussian(_PrivateNoise):
     synonyms = ("Gaussian mechanism",)
     title = "Private Gaussian noise"
     analyst_note = (
-        "Gaussian noise was added whose size follows from what was spent, which is public: subtract its "
-        "variance; means hold but where values were bounded."
+        "Gaussian noise was added, on a scale that follows from the published budget: subtract its variance. "
+        "Means hold, except where values were clipped at the bounds."
     )
     family = "differential privacy"
     references = ("bun2016", "canonne2020", "muralidhar2020")
 
     delta: float = param(
-        1e-6, "Chance with which nothing is promised.", ge=1e-15, le=0.1, symbol="δ", log=True,
-        hint="well below one in the number of records",
+        1e-6, "Probability with which the guarantee may fail.", ge=1e-15, le=0.1, symbol="δ", log=True,
+        hint="well below 1 / (number of records)",
     )  # fmt: skip
 
     def _budget(self) -> float:

@@ -1,4 +1,4 @@
-"""Randomised response: a category is the true one, or any."""
+"""Randomised response: a category is the true one, or a random one."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from sfumato.methods._private import ByColumnMethod, categories_of, codes_among,
 
 
 class PrivateResponse(ByColumnMethod):
-    r"""Answer with the true category or, by chance, with any: randomised response.
+    r"""Keep each category or, at random, replace it by any category: randomised response.
 
-    A category is released as it is or, with the chance :math:`q`, as one drawn evenly from all :math:`K` that
-    are declared (the true one among them):
+    A category is released as it is or, with probability :math:`q`, replaced by one drawn uniformly from all
+    :math:`K` declared categories (including the true one):
 
     .. math::
 
         q_j = \frac{K_j}{e^{\varepsilon_j / c} + K_j - 1}, \qquad
         \varepsilon_j = \varepsilon\,\frac{w_j}{\sum_l w_l}
 
-    where :math:`c` is the most records of a person and :math:`w_j` the weight of the column. So the true
-    category is :math:`e^{\varepsilon_j / c}` times as likely as any other, and no more.
+    where :math:`c` is the largest number of records of a person and :math:`w_j` the weight of the column. So
+    the true category is :math:`e^{\varepsilon_j / c}` times as likely as any other, and no more.
 
     See Also
     --------
-    Pram : chances that keep expected counts, without a guarantee.
+    Pram : probabilities that keep expected counts, without a guarantee.
     PrivateMarginals : new records from noisy counts, which keep much more of the data.
 
     Notes
     -----
     **When to use.** Sensitive answers, few categories, many records: counts can be corrected, since the
-    chances are known, :math:`\hat c_k = (t_k - n q / K) / (1 - q)` for a released count :math:`t_k`.
+    probabilities are known, :math:`\hat c_k = (t_k - n q / K) / (1 - q)` for a released count :math:`t_k`.
 
-    **Guarantees.** ε-differential privacy of the protected columns, where neighbours are tables in which
-    one record, or all of one person, has other values. The chance is OpenDP's, and no seed repeats it.
+    **Guarantees.** ε-differential privacy of the protected columns, where neighbours are tables in which one
+    record, or all of one person, has other values. The randomness is OpenDP's, and no seed repeats it.
 
-    **Risk to know.** Columns beside the protected ones are as they were. Categories from the data
-    (``domain`` data) tell which there are, and an ε chosen by the data tells something of them: neither is
-    a guarantee. A fixed ε fixes no confidentiality: measure ``dbrl`` too. Each release spends anew.
+    **Risk to know.** Unprotected columns are released unchanged. Categories from the data (``domain`` data)
+    reveal which ones occur, and an ε chosen from the data discloses information about them: neither gives a
+    guarantee. The same ε can mean different disclosure risks: measure ``dbrl`` too. Each release spends
+    budget again.
 
-    **Ties, missing, weights.** Missing values stay missing, which is shown; with ``missing`` hidden they are
-    a category like the others. Sampling weights are not used.
+    **Ties, missing, weights.** Missing values visibly stay missing; with ``missing`` hidden they are a
+    category like the others. Sampling weights are not used.
 
     **Cost.** :math:`O(n \log K)`, a few µs for a value.
 
@@ -62,8 +63,8 @@ class PrivateResponse(ByColumnMethod):
     synonyms = ("randomised response", "local differential privacy")
     title = "Private randomised response"
     analyst_note = (
-        "Categories were changed with chances that follow from ε, which is public: estimate counts by "
-        "inverting them, and add the variance of that."
+        "Categories were changed with probabilities that follow from the published ε: estimate counts by "
+        "inverting these, and add the variance of that estimate."
     )
     family = "differential privacy"
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL})

@@ -1,4 +1,4 @@
-"""Recoding like another release: what was fitted on one table is applied to another."""
+"""Recoding like another release: the classes of one table are applied to another."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Bytes, Floats, Ints
+from sfumato.methods._analyst_notes import RANGES
 from sfumato.methods._enforcing import COMPARABLE
 
 #: Cells of the lists of members of labels that are no ranges; beyond, the labels are too many to be held.
@@ -29,7 +30,7 @@ _LARGEST_LISTS = 2**30
 
 
 class RecodeLike(Method):
-    r"""Give each record the narrowest combination of ranges and labels of another release that covers it.
+    r"""Recode records with the ranges and labels of an earlier release, each with the narrowest that fit.
 
     The resource ``like`` is a protected table, such as the release of a local recoding. Its distinct
     combinations of keys are boxes :math:`B = B_1 \times \dots \times B_q`, where :math:`B_j` is the set of
@@ -39,10 +40,10 @@ class RecodeLike(Method):
 
         B(x) = \arg\min_{B \ni x} \frac{1}{q} \sum_{j=1}^{q} w(B_j)
 
-    where :math:`w` is the share of its domain that a value spans, as information loss counts it:
-    :math:`(hi - lo)/(max - min)` for a range, :math:`(members - 1)/(leaves - 1)` for a label, 0 for an exact
-    value, 1 for the wildcard. The domain is that of ``like``. Of boxes equally narrow the first in ``like``
-    is taken. So a recoding is fitted once and applied later, to another year or to those who came late.
+    where :math:`w` is the share of the domain that a value covers, as in the information loss: :math:`(hi -
+    lo)/(max - min)` for a range, :math:`(members - 1)/(leaves - 1)` for a label, 0 for an exact value, 1 for
+    the wildcard. The domain is that of ``like``. Of equally narrow boxes the first in ``like`` is taken. So a
+    recoding is fitted once and applied later, to another year or to late records.
 
     See Also
     --------
@@ -51,25 +52,25 @@ class RecodeLike(Method):
 
     Notes
     -----
-    **When to use.** New records must be shown in the very classes of an earlier release: a panel's next wave,
-    a file that arrives in parts. Give ``like`` the protected table, ``resources={"first": release.table}``
-    or a file with it in a plan's ``[resources]``; the release of a local recoding has both ready, in
-    ``fitted`` and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that hug the
-    records they were made of leave gaps between them, and of a small table cover few others.
+    **When to use.** New records must be shown in the same classes as an earlier release: a panel's next wave,
+    a file that arrives in parts. Give ``like`` the protected table, ``resources={"first": release.table}`` or
+    a file with it in a plan's ``[resources]``; the release of a local recoding has both ready, in ``fitted``
+    and ``resources``. A global recoding needs no boxes: apply its levels. Ranges that fit their records
+    tightly leave gaps, and those of a small table cover few other records.
 
-    **Guarantees.** Every record lies in what it shows. Nothing else is promised of the new table: k was
-    counted in the other one. The new records *add* to the classes of the first table if both are published as
-    one; measure the joint release. A record that no box covers is shown as the wildcard in every key
-    (``unseen="suppress"``), or there is no release at all (``"raise"``).
+    **Guarantees.** Every record lies within the ranges and labels that it shows. Nothing else is guaranteed
+    for the new table: k was counted in the other one. The new records *add* to the classes of the first table
+    if both are published as one; measure the joint release. A record that no box covers is shown as the
+    wildcard in every key (``unseen="suppress"``), or there is no release at all (``"raise"``).
 
-    **Risk to know.** The new records were not asked when the boxes were made: a box may hold just one of
-    them, and who is new in it can be told by comparing the two releases. Require ``k`` of the new release,
-    and suppress what fails. Ranges that follow the first table's records tell of those records.
+    **Risk to know.** The boxes were made without the new records: a box may contain only one of them, and
+    comparing the two releases shows which record is new. Require ``k`` of the new release, and suppress what
+    fails. Ranges that follow the first table's records disclose information about those records.
 
     **Ties, missing, weights.** A missing value lies in boxes where the key is missing or the wildcard. With
-    ``missing="any"`` a missing key of a box covers every value, as if the whole domain were spanned, and the
-    cell is suppressed: right for a release by local suppression. A value that ``like`` never saw lies in
-    ranges that hold it, and among categories in the wildcard alone. Weights are not used.
+    ``missing="any"`` a missing key of a box covers every value, as if it spanned the whole domain, and the
+    cell is suppressed: right for a release by local suppression. A value that is not in ``like`` lies in
+    ranges that contain it; a category only in the wildcard. Weights are not used.
 
     **Cost.** About :math:`O(\log m)` for each record if the :math:`m` boxes do not overlap; up to
     :math:`O(m)` if most overlap. A label that is no range in any order of the values costs a byte for each
@@ -93,10 +94,7 @@ class RecodeLike(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding like another release"
-    analyst_note = (
-        "Values are ranges or groups that differ from record to record: take them as interval-censored "
-        "or grouped; middles of ranges bias variances and slopes."
-    )
+    analyst_note = RANGES
     kinds = COMPARABLE
     references = ("lefevre2006", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)
@@ -111,17 +109,17 @@ class RecodeLike(Method):
     )
     unseen: Literal["suppress", "raise"] = param(
         "suppress",
-        "What is done with records that no combination covers.",
+        "How records that no combination covers are treated.",
         choices={
-            "suppress": "They show the wildcard in every key.",
-            "raise": "Nothing is released: it is an error.",
+            "suppress": "They are suppressed: every key shows the wildcard.",
+            "raise": "As an error: nothing is released.",
         },
         renamed={"withhold": "suppress"},
         label="Uncovered records",
     )
     missing: Literal["category", "any"] = param(
         "category",
-        "What a missing key stands for there.",
+        "What a missing key means in the other release.",
         choices={
             "category": "A missing value.",
             "any": "Any value, which is then suppressed: right for a release by local suppression.",
@@ -149,16 +147,14 @@ class RecodeLike(Method):
         n_uncovered = int(uncovered.sum())
         if n_uncovered and self.unseen == "raise":
             raise UnreachableError(
-                f"every record must lie in a combination of keys of `{self.like}`, got: {n_uncovered} that "
-                "lie in none",
-                hint='suppress them with unseen="suppress", or learn from a table that covers them',
+                f"{count_noun(n_uncovered, 'record')} fit no combination of keys of `{self.like}`",
+                hint="suppress them with unseen = suppress, or use a table that covers them",
             )
         rows, shown = np.append(boxes.examples, MISSING)[found], table
         for name in table.chosen:
             shown = to_wildcard(_show_like(shown, like, name, rows), name, uncovered)
-        note = (
-            f"{count_noun(n_uncovered, 'record')} outside every box of `{self.like}`, suppressed in every key"
-        )
+        some = count_noun(n_uncovered, "record")
+        note = f"{some} that no box of `{self.like}` covers, suppressed in every key"
         return Release.record_by_record(
             shown,
             classes=np.unique(found, return_inverse=True)[1].astype(np.int64),
@@ -170,12 +166,10 @@ class RecodeLike(Method):
         like: object = run.resource(self.like)
         if not isinstance(like, Table):
             found = f"a {type(like).__name__.lower()}"
-            raise RefusedError(f"`like` of {self.name} must name a resource that holds a table, got: {found}")
+            raise RefusedError(f"`like` of {self.name} must name a resource that is a table, got: {found}")
         absent = [f"`{name}`" for name in table.chosen if name not in like.schema]
         if absent:
-            raise RefusedError(
-                f"{self.name} must find all keys in `{self.like}`, got: no {', '.join(absent)}"
-            )
+            raise RefusedError(f"`{self.like}` lacks keys that {self.name} needs: {', '.join(absent)}")
         return like.select(table.chosen)
 
 
@@ -290,8 +284,7 @@ def _lists(cover: Cover, name: str) -> tuple[Bytes, Ints]:
 def _require_room(n_cells: int, name: str) -> None:
     if n_cells > _LARGEST_LISTS:
         raise DataError(
-            f"the labels of `{name}` must be nested or fewer to be applied to another table, got: too many "
-            "sets of values that overlap",
+            f"the labels of `{name}` cannot be applied to another table: too many of them overlap",
             hint="generalise the column along a hierarchy",
         )
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
-from sfumato.data.hierarchy.grow import present_values, propose
+from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy, Unseen
+from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, quoted
+from sfumato.errors import quoted
+from sfumato.methods._analyst_notes import GROUPED
 from sfumato.methods._enforcing import COMPARABLE
+from sfumato.methods._resources import built_hierarchy, declared_hierarchy
 
 
 def hierarchies_of(
@@ -24,25 +29,17 @@ def hierarchies_of(
         column = table.schema[name]
         resource = (given[name] if given is not None else None) or column.hierarchy
         if resource:
-            hierarchy = run.resource(Resource(resource))
-            if not isinstance(hierarchy, Hierarchy):
-                raise PlanError(
-                    f"the resource `{resource}` of `{name}` must hold a hierarchy, got: something else",
-                    hint='declare it in the plan with holds = "hierarchy"',
-                )
+            found[name] = hierarchy = declared_hierarchy(run, resource, name)
             hierarchy.require()
-            found[name] = hierarchy
             continue
-        found[name] = table.remember(name, "hierarchy", lambda: [_grow_hierarchy(table, name)])[0]  # noqa: B023
+        found[name] = built_hierarchy(table, name, _proposed_hierarchy)
         grown.append(name)
     if not grown:
         return found, ()
-    return found, (f"no hierarchy is declared for {quoted(grown)}: one that fits the values was grown",)
+    return found, (f"no hierarchy is declared for {quoted(grown)}: one was built from the values",)
 
 
-def _grow_hierarchy(table: Table, name: str) -> Hierarchy | None:
-    column = table.schema[name]
-    present = present_values(column, table.frame[name])
+def _proposed_hierarchy(column: Column, present: pl.Series) -> Hierarchy | None:
     return propose(column, present) if len(present) else None
 
 
@@ -64,17 +61,17 @@ class Recoding(Method):
 
     Notes
     -----
-    **When to use.** Levels that were decided beforehand, by a rule or by global-recoding on another table:
-    what that has fitted is a recoding (``release.fitted``), so that a later delivery gets the same labels.
+    **When to use.** Levels that were chosen beforehand, by a rule or by global-recoding on another table: its
+    result is a recoding (``release.fitted``), so that a later file gets the same labels.
 
-    **Guarantees.** None: how many are alike depends on the data, so measure it. What is shown is true: each
-    label covers the value it stands for.
+    **Guarantees.** None: the sizes of equivalence classes depend on the data, so measure them. Labels are
+    true: each label covers the value it replaces.
 
-    **Risk to know.** A hierarchy that was grown from the data themselves has ends and groups that depend on
-    them; for data that come again declare one.
+    **Risk to know.** A hierarchy that was built from the data has limits and groups that depend on the data;
+    for recurring data declare one.
 
     **Ties, missing, weights.** Equal values have equal labels. Missing values stay missing, except at a root
-    that is the wildcard, which stands for any value or none. A value that the hierarchy does not hold is an
+    that is the wildcard, which stands for any value or none. A value that is not in the hierarchy is an
     error, or with ``unseen="root"`` shown as the root. Weights are not used.
 
     **Cost.** :math:`O(n)` per column.
@@ -92,10 +89,7 @@ class Recoding(Method):
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding"
-    analyst_note = (
-        "Values are shown as wider groups, the same for all records: take them as grouped; middles of "
-        "ranges bias variances and slopes."
-    )
+    analyst_note = GROUPED
     kinds = COMPARABLE
     references = ("samarati2001", "willenborg2001", "hundepool2012")
     gives = Gives(generalised=True, suppressed=True)
@@ -103,7 +97,10 @@ class Recoding(Method):
 
     levels: PerColumn[int] = param(
         1,
-        "Level of the hierarchy that is shown, 0 being the values themselves; above the last it is the root.",
+        (
+            "Level of the hierarchy to show: 0 is the values themselves, numbers above the last level mean "
+            "the root."
+        ),
         ge=0,
         le=99,
         symbol="ℓ",
@@ -115,8 +112,8 @@ class Recoding(Method):
     )
     unseen: Unseen = param(
         "raise",
-        "What is done with values that the hierarchy does not hold.",
-        choices={"raise": "Nothing is released: it is an error.", "root": "They are shown as its root."},
+        "How values that are not in the hierarchy are treated.",
+        choices={"raise": "As an error: nothing is released.", "root": "They are shown as its root."},
         label="Unseen values",
     )
 

@@ -1,4 +1,4 @@
-"""Record swapping: records or households exchange where they live, those at risk before all others."""
+"""Record swapping: records or households exchange their areas, those at risk first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
 
 
 class TargetedSwapping(Method):
-    r"""Let records or households at risk exchange their area with similar ones elsewhere.
+    r"""Swap the areas of records or households at risk with those of similar ones elsewhere.
 
     The columns of the step say where a record belongs, such as region and county; one combination of their
     values is an *area*. Swapped records exchange their areas, as whole combinations, and nothing else moves:
@@ -32,38 +32,39 @@ class TargetedSwapping(Method):
 
         f_i = \#\{j : \mathrm{area}_j = \mathrm{area}_i,\ \mathrm{keys}_j = \mathrm{keys}_i\} < k
 
-    Each record at risk, in random order, draws a partner from another area that is equal to it in all
-    columns of ``similar``, from those at risk if there are any and else from the others. Who finds none
-    tries again without the last named column of ``similar``, then without the last two, until only the
-    first is left. If fewer than :math:`s` per cent of the records are swapped by then, others drawn at
-    random are swapped in the same way to make up the number. No record is swapped twice.
+    Each record at risk, in random order, draws a partner from another area that is equal to it in all columns
+    of ``similar``, from those at risk if there are any and otherwise from the others. A record without a
+    partner tries again without the last named column of ``similar``, then without the last two, until only
+    the first is left. If fewer than :math:`s` per cent of the records are swapped by then, others drawn at
+    random are swapped in the same way to reach that share. No record is swapped twice.
 
     See Also
     --------
-    DataSwapping : exchanges values so that tables of several columns stay as they are.
+    DataSwapping : exchanges values so that tables of several columns stay unchanged.
     RankSwapping : for numbers.
 
     Notes
     -----
     **When to use.** Censuses and household surveys whose tables by area are published from one file, as
-    statistical offices do. Name the columns of the area in the step: left to itself, it takes all keys. With
-    a column of role *household*, households move as a whole and are the units of ``share``: a household is at
+    statistical offices do. Name the columns of the area in the step: by default all keys are used. With a
+    column of role *household*, households move as a whole and are the units of ``share``: a household is at
     risk when one of its members is, and two are similar when they have the same number of members (this is
-    never given up) and their first-listed members are equal in ``similar``.
+    always required) and their first-listed members are equal in ``similar``.
 
-    **Guarantees.** The multiset of areas is unchanged. Where partners were found without giving up a column
-    of ``similar``, so is the table of area by ``similar``; the table of area by the first column of
-    ``similar`` always is (for households: counted in households, by their first-listed members). A record at
-    risk without a partner anywhere stays as it was; how many did is said in the notes of the release.
+    **Guarantees.** The multiset of areas is unchanged. Where partners were found without dropping a column of
+    ``similar``, so is the table of area by ``similar``; the table of area by the first column of ``similar``
+    always is (for households: counted in households, by their first-listed members). A record at risk without
+    any partner stays unchanged; the notes of the release say how many did.
 
-    **Risk to know.** A swap changes where a rare record is found, not that it is rare: its other values are
-    in the release as they were. One in :math:`100/s` areas or more being false makes a claim deniable, not
-    impossible. Columns that tell the area too (a postcode, a hospital) must be swapped along.
+    **Risk to know.** A swap changes the area of a rare record, but the record stays rare: its other values
+    are released unchanged. If at least one in :math:`100/s` areas is false, a claimed match is deniable, not
+    impossible. Columns that also reveal the area (a postcode, a hospital) must be swapped with it.
 
-    **Ties, missing, weights.** A record whose area is missing, wholly or in part, stays as it is, and so does
-    its household. A missing value of ``keys`` or ``similar`` counts as a value of its own. Without any key
-    left besides the swapped columns, the records of areas of fewer than :math:`k` are at risk. Keys of many
-    distinct values, such as an income, put everyone at risk. Weights are not used and stay with their record.
+    **Ties, missing, weights.** A record whose area is missing, wholly or in part, stays unchanged, and so
+    does its household. A missing value of ``keys`` or ``similar`` counts as a value of its own. Without any
+    key left besides the swapped columns, the records of areas of fewer than :math:`k` are at risk. Keys with
+    many distinct values, such as an income, put all records at risk. Weights are not used and stay with their
+    record.
 
     **Cost.** :math:`O(n \log n)` for each column of ``similar``.
 
@@ -82,8 +83,8 @@ class TargetedSwapping(Method):
     family = "swapping and shuffling"
     title = "Targeted record swapping"
     analyst_note = (
-        "Some records stand in another area than their own: counts that join the area with other columns "
-        "are disturbed, most in small areas, and have more doubt than they show."
+        "Some records are listed in another area than their own: counts by area and other columns are "
+        "disturbed, most in small areas, and less certain than they look."
     )
     kinds = frozenset({Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.DATE})
     references = ("dalenius1982", "shlomo2010", "hundepool2012")
@@ -91,7 +92,7 @@ class TargetedSwapping(Method):
 
     share: float = param(
         5.0,
-        "Share of the records or households that are swapped in all, if those at risk are fewer.",
+        "Share of the records or households to swap in total, if fewer are at risk.",
         ge=0,
         le=100,
         unit="%",
@@ -102,19 +103,19 @@ class TargetedSwapping(Method):
     )
     k: int = param(
         3,
-        "Records that share their keys with fewer than this many of their area are at risk, and swapped.",
+        "Records are at risk, and swapped, if fewer than this many of their area share their keys.",
         ge=1,
         unit="records",
         symbol="k",
-        hint="3 is usual; with 1 nobody is at risk",
+        hint="3 is usual; with 1 no record is at risk",
         label="At risk below",
     )
     similar: Columns = param(
         Columns(),
-        "Columns in which partners are equal; when none is found, the last named is given up.",
+        "Columns in which partners are equal; if there is no partner, the last named is dropped.",
         label="Equal columns",
     )
-    keys: Columns = param(Columns(("@key",)), "Columns that put a record at risk, if it is rare in them.")
+    keys: Columns = param(Columns(("@key",)), "Columns in which a rare record is at risk.")
 
     def refuses(self, table: Table) -> str | None:
         """Households cannot exchange themselves."""
@@ -218,7 +219,7 @@ def _require_one_area(table: Table, units: _Units) -> None:
         if differs:
             household = table.schema.only_role(Role.HOUSEHOLD)
             raise DataError(
-                f"`{name}` must be the same for all records of a household to be swapped, "
-                f"got: {differs} records that differ from the first of their `{household}`",
-                hint=f"mend `{name}`, or take the role household from `{household}` to swap single records",
+                f"`{name}` must be the same for all records of a household, got: "
+                f"{count_noun(differs, 'record')} different from the first of their `{household}`",
+                hint=f"correct `{name}`, or remove the role of `{household}` to swap single records",
             )

@@ -1,4 +1,4 @@
-"""Regeneration: masked cells are filled with plausible values, so that the marginals are the original's."""
+"""Regeneration: masked cells are filled with values, so that the marginals match the original."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Regeneration(Method):
 
         v[a][e] \text{ of the masked cells of } a \text{, drawn without replacement, become } e
 
-    where :math:`v[a][e]` is how often :math:`e` was masked in column :math:`a`. Some offices publish these
-    counts with a file that they have masked. The result is a partially synthetic table that has the
-    marginals of the original.
+    where :math:`v[a][e]` is how often :math:`e` was masked in column :math:`a`. Some statistical offices
+    publish these counts with a masked file. The result is a partially synthetic table that has the marginals
+    of the original.
 
     The resource ``marginals`` is a table with one line for each :math:`v[a][e]` and the columns ``column``,
-    ``value`` and ``count``; an empty value stands for values that were missing. Who has the original makes
-    it with `masked_marginals`. Without it each value is copied in proportion to how often it is there
-    unmasked, which keeps no marginal of the original, since rare values are masked more often.
+    ``value`` and ``count``; an empty value stands for values that were missing. With the original,
+    `masked_marginals` makes this table. Without it each value is copied in proportion to its unmasked
+    frequency, which keeps no marginal of the original, since rare values are masked more often.
 
     See Also
     --------
@@ -52,16 +52,16 @@ class Regeneration(Method):
 
     Notes
     -----
-    **When to use.** To see what a masked file was like before: how many were unique, what a method would
-    do. Or to give users of a masked file a complete one.
+    **When to use.** To estimate what a masked file was like before: how many people were unique, what a
+    method would do. Or to give users of a masked file a complete one.
 
     **Guarantees.** With counts that add up to the number of masked cells every column has exactly the
     marginal of the original. Cells that are not masked stay as they are. With ``counts="shares"`` the counts
     are scaled to the masked cells and rounded so that they add up (largest remainders first).
 
-    **Risk to know.** A filled cell is an invention about a person, and it does not look like one. Places are
-    drawn without regard to other columns and to the range that was left of a coarsened value: correlations
-    shrink towards zero, and impossible combinations arise. It protects nobody: the counts are the original's.
+    **Risk to know.** A filled cell is invented, but does not look like it. Places are drawn without regard to
+    other columns and to the remaining range of a coarsened value: correlations shrink towards zero, and
+    impossible combinations arise. It does not protect: the counts are those of the original.
 
     **Ties, missing, weights.** Masked are wildcards, ranges and labels of several values
     (``masked="coarse"``); missing values are not, since they were not masked, unless ``"missing"`` or
@@ -84,32 +84,30 @@ class Regeneration(Method):
     """
 
     name = "regeneration"
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Regeneration of masked values"
     analyst_note = (
-        "Masked cells hold values of their column at random places: counts of one column hold, relations "
-        "with these cells are weakened."
+        "Masked cells were filled with values of their column at random places: relations with these cells "
+        "are weaker, and counts of one column hold only if the masked counts were given."
     )
     kinds = COMPARABLE
     references = ("sanchez2016",)
     takes = Takes(generalised=True)
     gives = Gives(imputed=True)
 
-    marginals: Resource | None = param(
-        None, "Table of what was masked: column, value and count of each value.", holds="table"
-    )
+    marginals: Resource | None = param(None, "Table of masked values: column, value, count.", holds="table")
     counts: Literal["exact", "shares"] = param(
         "exact",
-        "What the counts of the marginals are.",
+        "How the counts of the marginals are read.",
         choices={
-            "exact": "Numbers of cells, which must add up to those that are masked.",
-            "shares": "Proportions, which are scaled to the masked cells.",
+            "exact": "As numbers of cells, which must add up to the masked cells.",
+            "shares": "As proportions, which are scaled to the masked cells.",
         },
         when="marginals",
     )
     masked: Masked = param(
         "coarse",
-        "Which cells are taken for masked.",
+        "Which cells count as masked.",
         choices={
             "coarse": "Wildcards, ranges and labels of several values.",
             "missing": "Missing values, in columns without generalised ones.",
@@ -122,7 +120,7 @@ class Regeneration(Method):
         """Refuse to leave ranges beside values that are filled in."""
         coarse = [f"`{name}`" for name in table.chosen if table.is_generalised(name)]
         if self.masked == "missing" and coarse:
-            return f"{self.name} must fill what is coarse too, got: masked `missing` and {', '.join(coarse)}"
+            return f"{self.name} with masked = missing cannot fill generalised {', '.join(coarse)}"
         return super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:
@@ -145,7 +143,7 @@ class Regeneration(Method):
             rows[run.rng(name).permutation(places)] = len(table) + np.repeat(np.arange(len(copies)), copies)
             filled = _with_exact(filled, name, exact.append(supply.values).gather(rows))
         if known is None:
-            notes.append("no marginals were given: values in proportion to those that are not masked")
+            notes.append("no marginals were given: values are drawn in proportion to the unmasked ones")
         return Release.record_by_record(filled, notes=tuple(notes))
 
 
@@ -180,7 +178,7 @@ def masked_marginals(
     if len(original) != len(release):
         raise DataError(
             f"the release must have the original's {len(original)} records, got: {len(release)}",
-            hint="count before records are dropped or shuffled",
+            hint="compute the marginals before records are dropped or shuffled",
         )
     parts = []
     for name in names or release.names:

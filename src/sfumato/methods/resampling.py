@@ -1,4 +1,4 @@
-"""Resampling: values are replaced by what they would be in other samples of the same distribution."""
+"""Resampling: values are replaced by those of the same rank in bootstrap samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.kernels.arrays import Floats, Ints, Values
 
 
 class Resampling(ColumnMethod):
-    r"""Replace each value by the mean of the values of its rank in bootstrap samples.
+    r"""Replace each value by the mean of the values of the same rank in bootstrap samples.
 
     From the values of a column, :math:`t` samples of :math:`n` are drawn independently and with
     replacement, and each is sorted. The record with the i-th smallest value gets
@@ -22,29 +22,29 @@ class Resampling(ColumnMethod):
 
     where :math:`x^{h}_{(i)}` is the i-th smallest value of sample :math:`h`. With one sample the values are
     original ones, some more than once and some not at all; with many, each value is the mean of its
-    neighbours over about :math:`\sqrt{n}/2` ranks to both sides, and the chance is gone.
+    neighbours over about :math:`\sqrt{n}/2` ranks to both sides, and hardly random.
 
     See Also
     --------
     RankSwapping : keeps all values, and changes their order.
-    CorrelatedNoise : moves values by noise that knows nothing of their neighbours.
+    CorrelatedNoise : moves values by noise, independently of their neighbours.
 
     Notes
     -----
-    **When to use.** Continuous, ordinal or date columns whose order must survive while most values become
+    **When to use.** Continuous, ordinal or date columns whose order must be kept while most values become
     those of neighbours in rank. Light protection for dense columns.
 
     **Guarantees.** The order is kept: of two records with different values the lower one does not get the
     higher value. All values lie between the least and the greatest original one. The mean is that of the
     original in expectation; the variance is a little smaller, the more so for many samples.
 
-    **Risk to know.** Ranks survive, so an intruder who links by rank loses nothing but ties. More samples
+    **Risk to know.** Ranks are kept, so an intruder who links by rank loses nothing but ties. More samples
     mean *less* protection. A record may get its own value back: with one sample the greatest and the least do
     so in two cases of three. The greatest value shrinks towards its neighbours, yet stays the greatest.
 
-    **Ties, missing, weights.** Ties are ranked at random, and may part: some of the records that share a
-    value get one that belongs to their neighbours in rank. An ordinal column gets the category nearest to
-    the mean position. Missing values stay where they are and take no part. Weights are not used.
+    **Ties, missing, weights.** Ties are ranked at random, and may be separated: some of the records that
+    share a value get a value of their neighbours in rank. An ordinal column gets the category nearest to the
+    mean position. Missing values stay where they are and take no part. Weights are not used.
 
     **Cost.** :math:`O(n \log n + t\,n)` per column; a sample is drawn in order and needs no sort.
 
@@ -60,11 +60,11 @@ class Resampling(ColumnMethod):
 
     name = "resampling"
     synonyms = ("bootstrap resampling",)
-    family = "drawing anew"
+    family = "synthetic data"
     title = "Resampling"
     analyst_note = (
-        "Values are smoothed along their ranks: order and means hold nearly, tails and variances are a "
-        "little too small."
+        "Values are smoothed along their ranks: order and means hold or nearly hold; tails and variances are "
+        "slightly too small."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     gives = Gives(kept=("ranks",))
@@ -73,7 +73,7 @@ class Resampling(ColumnMethod):
 
     samples: int = param(
         1,
-        "Samples whose values of one rank are averaged; more of them protect less.",
+        "Number of samples to average; more samples protect less.",
         ge=1,
         le=1000,
         symbol="t",

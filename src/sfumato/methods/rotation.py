@@ -25,16 +25,16 @@ _DRAWS_AT_ONCE = 1_000_000
 class RotationNoise(Method):
     r"""Mix each record with others at random, keeping means and covariances exactly.
 
-    Random orthogonal matrix masking: the records are dealt at random into groups of :math:`g`, and each
-    group :math:`X` (a matrix of :math:`g` records) becomes
+    Random orthogonal matrix masking: the records are put at random into groups of :math:`g`, and each group
+    :math:`X` (a matrix of :math:`g` records) becomes
 
     .. math::
 
         Y = T X, \qquad T^\top T = I, \quad T \mathbf{1} = \mathbf{1}
 
-    so that sums, and sums of products, do not change. :math:`T` turns by the angle :math:`\theta` in random
-    planes that are orthogonal to each other and to :math:`\mathbf{1}`, as many as there is room for. For odd
-    :math:`g` that is
+    so that sums, and sums of products, do not change. :math:`T` rotates by the angle :math:`\theta` in random
+    planes that are orthogonal to each other and to :math:`\mathbf{1}`, as many as possible. For odd :math:`g`
+    that is
 
     .. math::
 
@@ -56,21 +56,20 @@ class RotationNoise(Method):
     **Guarantees.** Means and the covariance matrix of the protected columns are those of the original up to
     rounding, and so they are in any set of whole groups; columns that satisfy a linear equation still do. For
     odd :math:`g` the covariance of a column with its original is, within groups, :math:`\cos\theta` times its
-    variance. Where the schema declares a range or whole numbers, clipping and rounding leave this only nearly
-    true.
+    variance. Where the schema declares a range or whole numbers, clipping and rounding keep this only
+    approximately.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
-    Small angles leave records near themselves. The means of subgroups are not kept; to
-    keep them, protect within strata, of which none may have one or two records. Distributions come nearer
-    to normal, and values may leave their range. An intruder who knows all other records of a group can
-    solve for the last one, so do not publish who was in a group with whom.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once. Small angles leave records close to their original values. The means of
+    subgroups are not kept; to keep them, protect within strata, of which none may have one or two records.
+    Distributions become more normal, and values may leave their range. An intruder who knows all other
+    records of a group can solve for the last one, so do not publish the groups.
 
     **Ties, missing, weights.** Ties are broken apart. Constants stay. Missing values stay missing, and
-    records are dealt into groups with those that lack the same columns. The few whose pattern of missing
-    values fewer than three records share are turned column by column, which keeps their means and variances
-    but not their covariances. Columns with only one or two values are refused. Weights are not used, and
-    weighted moments are not kept.
+    records are grouped with those that lack the same columns. Records whose pattern of missing values is
+    shared by fewer than three are rotated column by column, which keeps their means and variances but not
+    their covariances. Columns with only one or two values are refused. Weights are not used, and weighted
+    moments are not kept.
 
     **Cost.** :math:`O(n\,g^2)`.
 
@@ -88,8 +87,8 @@ class RotationNoise(Method):
     family = "noise"
     title = "Random rotation (ROMM)"
     analyst_note = (
-        "Means and covariances of all records hold exactly; distributions, order and figures of "
-        "subgroups do not."
+        "Means and covariances of all records hold exactly; distributions, ranks and figures of subgroups do "
+        "not."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("ting2008", "hundepool2012")
@@ -97,7 +96,7 @@ class RotationNoise(Method):
 
     angle: float = param(
         20.0,
-        "Angle by which records are turned.",
+        "Angle by which records are rotated.",
         gt=0,
         le=90,
         unit="°",

@@ -1,4 +1,4 @@
-"""Rounding: only a few values are shown, and each record shows one that is near its own."""
+"""Rounding: each value is replaced by a nearby one from a small set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USUAL_SHARE = 0.1
 
 
 class Rounding(ColumnMethod):
-    r"""Round each value to a multiple of a base: the nearest, or at random so that totals survive.
+    r"""Round each value to a multiple of a base: the nearest, or at random with unbiased totals.
 
     A value :math:`x = b\,(l + f)`, with a whole number :math:`l` and :math:`0 \le f < 1`, lies between the
     multiples :math:`b\,l` and :math:`b\,(l + 1)` of the base :math:`b`, and becomes one of them:
@@ -34,7 +34,7 @@ class Rounding(ColumnMethod):
     where for ``mode``
 
     - *nearest*: :math:`a = 1` if :math:`f > \tfrac{1}{2}`; from the middle to the even multiple;
-    - *random*: :math:`P(a = 1) = f`, each value for itself, so that :math:`E[y] = x`;
+    - *random*: :math:`P(a = 1) = f`, each value independently, so that :math:`E[y] = x`;
     - *controlled*: also :math:`P(a = 1) = f`, but drawn together by systematic selection: in the order of the
       values, ties in random order, :math:`a_i = \lfloor u + f_1 + \dots + f_i \rfloor - \lfloor u + f_1 +
       \dots + f_{i-1} \rfloor` with one uniform start :math:`u`. The total of the column becomes one of the
@@ -48,27 +48,27 @@ class Rounding(ColumnMethod):
     See Also
     --------
     MultivariateRounding : rounds several columns together, along their correlations.
-    TopBottomCoding : hides the tails, which rounding leaves in sight.
+    TopBottomCoding : hides the tails, which rounding does not.
 
     Notes
     -----
-    **When to use.** Amounts whose exact figure identifies a person but whose size is all that is needed.
-    Give the base in the unit of the column and by column (``base = {income = 1000, age = 5}``); a search for
-    a level then moves all bases in proportion.
+    **When to use.** Amounts whose exact figure identifies a person but of which only the size is needed. Give
+    the base in the unit of the column and by column (``base = {income = 1000, age = 5}``); a search for a
+    level then moves all bases in proportion.
 
     **Guarantees.** Every value shown is a multiple of the base, written in no more decimals than the base
     has; a value that is a multiple stays. No value moves by :math:`b` or more; by the nearest mode, by no
     more than :math:`b/2`. *Random* and *controlled* are unbiased. *Controlled*: the total of all values, and
     of all values up to any threshold, changes by less than :math:`b`, and not at all if it is a multiple; a
-    step ``within`` strata keeps the totals of each. All this up to what the column's declared range and
-    whole numbers allow: a multiple outside the range becomes the end of the range.
+    step ``within`` strata keeps the totals of each. All this as far as the column's declared range and whole
+    numbers allow: a multiple outside the range becomes the end of the range.
 
     **Risk to know.** Where values are sparse a rounded value is still unique: the largest income stays the
-    largest. Two releases rounded at random tell, by their mean, more than one. Rules such as ``total =
-    part_a + part_b`` do not survive rounding column by column; a plan's repair mends them.
+    largest. Two releases rounded at random reveal more than one, by their mean. Rules such as ``total =
+    part_a + part_b`` are violated by rounding column by column; a plan's repair restores them.
 
-    **Ties, missing, weights.** Ties stay ties in mode *nearest*; else they may part. Missing values stay
-    missing and count in no total. Weights are not used: totals are unweighted.
+    **Ties, missing, weights.** Ties stay ties in mode *nearest*; otherwise they may be separated. Missing
+    values stay missing and count in no total. Weights are not used: totals are unweighted.
 
     **Cost.** :math:`O(n)` per column; *controlled* :math:`O(n \log n)`.
 
@@ -86,8 +86,8 @@ class Rounding(ColumnMethod):
     family = "rounding and coding"
     title = "Rounding"
     analyst_note = (
-        "Values are rounded: sums carry rounding error, small differences mean nothing, and totals need "
-        "not be the sum of their parts."
+        "Values are rounded: sums carry rounding error, differences below the rounding base mean nothing, "
+        "and totals need not be the sum of their parts."
     )
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("dalenius1981", "cox1987", "fellegi1975", "willenborg2001", "hundepool2012")
@@ -95,8 +95,8 @@ class Rounding(ColumnMethod):
 
     base: PerColumn[float] | None = param(
         None,
-        "Distance between two values that can be shown; a round number near a tenth of the deviation if not"
-        " given.",
+        "Values are rounded to multiples of this; by default a round number near a tenth of the standard "
+        "deviation.",
         ge=1e-9,
         le=1e15,
         symbol="b₀",
@@ -104,7 +104,7 @@ class Rounding(ColumnMethod):
     )
     coarseness: float = param(
         1.0,
-        "What every base is multiplied by.",
+        "Factor by which every base is multiplied.",
         ge=1e-3,
         le=1e4,
         symbol="c",
@@ -115,10 +115,10 @@ class Rounding(ColumnMethod):
     )
     mode: Literal["controlled", "random", "nearest"] = param(
         "controlled",
-        "To which of the two multiples beside it a value goes.",
+        "To which of its two neighbouring multiples a value is rounded.",
         choices={
-            "controlled": "At random, the nearer the likelier, and so that the total stays within a base.",
-            "random": "At random, the nearer the likelier, each value on its own.",
+            "controlled": "At random, by distance, so that the total changes by less than a base.",
+            "random": "At random, by distance, each value independently.",
             "nearest": "To the nearest.",
         },
     )
@@ -192,7 +192,7 @@ class MultivariateRounding(BlockMethod):
     r"""Round several columns together to the points of a lattice that follows their correlations.
 
     The columns are standardised and decorrelated, each record goes to the nearest point of a lattice of
-    cubes there, and the points are carried back:
+    cubes, and the points are transformed back:
 
     .. math::
 
@@ -214,18 +214,18 @@ class MultivariateRounding(BlockMethod):
 
     Notes
     -----
-    **When to use.** Several correlated continuous columns that are known together. Rounded one by one, a
-    record of an odd combination stays alone in its cell; cells along the correlations are filled more
-    evenly, and combinations that contradict the correlations are not made up.
+    **When to use.** Several correlated continuous columns that an intruder knows together. If columns are
+    rounded one by one, a record of an unusual combination stays alone in its cell; cells along the
+    correlations are filled more evenly, and no combinations arise that contradict the correlations.
 
     **Guarantees.** No record moves by more than :math:`w\sqrt{d}/2` in Mahalanobis distance, :math:`d`
     being the number of columns. With a random offset :math:`E[y] = x` for every record; as long as the cells
     are smaller than the spread of the data, covariances grow by about :math:`1 + w^2/12`. Columns that are
     sums of others stay so.
 
-    **Risk to know.** Cells in the tails hold few records: an outlier stays an outlier, so code the tails
-    first. The values shown are no round numbers, and may leave a column's range. Knowing means and
-    covariances, an intruder knows the lattice up to its offset.
+    **Risk to know.** Cells in the tails have few records: an outlier stays an outlier, so code the tails
+    first. The values shown are not round numbers, and may leave a column's range. An intruder who knows means
+    and covariances knows the lattice up to its offset.
 
     **Ties, missing, weights.** Equal records stay equal. Missing values stay missing; a record is rounded in
     the columns it has, by their part of the correlation matrix. That is over the records that have both
@@ -314,7 +314,7 @@ def _definite(correlation: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _RoundingLattice:
-    """What the blocks know of the lattice: the moments of all, and the offsets that the first block drew."""
+    """What the blocks know of the lattice: the moments of all records, and the offsets drawn first."""
 
     moments: Any
     offsets: Floats

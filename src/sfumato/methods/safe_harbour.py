@@ -1,4 +1,4 @@
-"""Safe harbour: rare records are masked key by key, in a fixed order, until they are rare no more."""
+"""Safe harbour: rare records are masked key by key, in a fixed order, as long as they are rare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.method import Gives, Method, Randomness, Takes
-from sfumato.core.params import Resource, param
+from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
@@ -22,7 +22,9 @@ from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags
+from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import COMPARABLE
+from sfumato.methods._resources import declared_hierarchy
 
 #: The order of masking in the Californian discharge data, Table S3 of [sanchez2016]: age in 20 and then in 5
 #: ranges, the zip code to its first three digits.
@@ -50,11 +52,11 @@ class _Turn:
 
 
 class SafeHarbour(Method):
-    r"""Mask the keys of rare records one after the other, in a fixed order, until they are rare no more.
+    r"""Mask the keys of rare records, one key after another in a fixed order, as long as they are rare.
 
     The order is a list of turns :math:`(q_1, \ell_1), (q_2, \ell_2), \dots`: in turn :math:`s` every record
-    whose class has fewer than :math:`k` people is coarsened in key :math:`q_s` to level :math:`\ell_s` of its
-    hierarchy, or loses the key altogether,
+    whose class has fewer than :math:`k` people is generalised in key :math:`q_s` to level :math:`\ell_s` of
+    its hierarchy, or loses the key entirely,
 
     .. math::
 
@@ -62,47 +64,45 @@ class SafeHarbour(Method):
         x_{iq_s}^{(s)} = \begin{cases} \ell_s(x_{iq_s}) & i \in R_s \\
                          x_{iq_s}^{(s-1)} & \text{else} \end{cases}
 
-    where :math:`f_i^{(s)}` is the number of people who after turn :math:`s` are alike to record :math:`i` in
-    all columns that are protected, whether they stand in the order or not. With :math:`k = 2` and the order
-    of the Californian patient discharge data (Table S3 of Sánchez et al., 2016) this is how that office masks
-    unique records under the safe harbour rules of HIPAA: age to one of 20 ranges, ethnicity, race, sex, age
-    to one of 5 ranges, age, quarter of admission, zip code to 3 digits, county, zip code. To see who is rare
-    "with regard to these attributes" only, as the table has it, protect no others; with the hospital
-    beside them about as much is masked as in the published file.
+    where :math:`f_i^{(s)}` is the number of people who after turn :math:`s` equal record :math:`i` in all
+    protected columns, whether these are in the order or not. With :math:`k = 2` and the order of the
+    Californian patient discharge data (Table S3 of Sánchez et al., 2016) this is how that office masks unique
+    records under the safe harbour rules of HIPAA: age to one of 20 ranges, ethnicity, race, sex, age to one
+    of 5 ranges, age, quarter of admission, zip code to 3 digits, county, zip code. To count rarity "with
+    regard to these attributes" only, as in the table, protect no others; together with the hospital about as
+    much is masked as in the published file.
 
-    ``order`` says the turns, such as ``age@1, race, age``: ``age@1`` climbs to level 1 of the hierarchy of
-    ``age``, ``age`` alone suppresses it. Without an order it is that of Table S3 where its columns are
-    there; else keys are suppressed from the one with the most distinct values to the one with the fewest.
+    ``order`` lists the turns, such as ``age@1, race, age``: ``age@1`` generalises to level 1 of the hierarchy
+    of ``age``, ``age`` alone suppresses it. The default is the order of Table S3 where its columns exist;
+    otherwise keys are suppressed from the one with the most distinct values to the one with the fewest.
 
     See Also
     --------
     Regeneration : fills what was masked from known marginals.
     LocalSuppression : suppresses as few cells as it can, and guarantees k.
-    Uniqueness : who is still alone, if ranges and wildcards are read as what they may hide.
+    Uniqueness : who is still unique, if ranges and wildcards are read as the values they may hide.
 
     Notes
     -----
-    **When to use.** To see what a rule that is the same for everybody achieves, or because the law asks for
-    it. Methods that enforce k-anonymity change less and give a guarantee.
+    **When to use.** To see what a fixed rule achieves, or because the law requires it. Methods that enforce
+    k-anonymity change less and give a guarantee.
 
     **Guarantees.** Records that are not rare stay as they are, and once a record is not rare it stays so
-    (unless missing keys may be ``any`` value: a record that was like it may get a wildcard for the hole).
-    k-anonymity is *not* guaranteed: records that are rare when the order ends are released as they stand,
-    with their number in the notes, and columns that are not protected do not count (in the Californian data
-    the length of stay). For k-anonymity require ``k`` of the release.
+    (unless missing keys may be ``any`` value: an equal record may get a wildcard for its missing value).
+    k-anonymity is *not* guaranteed: records that are still rare at the end of the order are released as they
+    are, with their number in the notes, and unprotected columns do not count (in the Californian data the
+    length of stay). For k-anonymity require ``k`` of the release.
 
-    **Risk to know.** Who knows one more column finds unique records in plenty. What is masked
-    tells that its record was rare, and rare values are masked most, so that what remains is no sample of the
-    whole.
+    **Risk to know.** An intruder who knows one more column finds many unique records. A masked cell reveals
+    that its record was rare, and rare values are masked most, so that the rest is not a sample of the whole.
 
     **Ties, missing, weights.** A masked key is shown as the wildcard (``show="wildcard"``), also where it was
-    missing, or as missing. Wildcards are alike to wildcards only; what a *missing* key is alike to says
-    ``missing``. Where a column tells whose record it is, people are counted. Weights are not used. Numbers
-    become ranges, categories labels of their hierarchy. A hierarchy that is not declared is proposed from
-    the values; for Table S3 age is cut into 20 and 5 ranges of equal width, as the paper does not say
-    which.
+    missing, or as missing. Wildcards equal wildcards only; ``missing`` says what a *missing* key equals. With
+    a column of persons, people are counted instead of records. Weights are not used. Numbers become ranges,
+    categories labels of their hierarchy. A hierarchy that is not declared is proposed from the values; for
+    Table S3 age is cut into 20 and 5 ranges of equal width, because the paper does not say which.
 
-    **Cost.** For each turn that of grouping by the keys, :math:`O(n \log n)`.
+    **Cost.** Each turn groups the records by the keys, in :math:`O(n \log n)`.
 
     Examples
     --------
@@ -119,10 +119,7 @@ class SafeHarbour(Method):
     family = "suppression"
     nature = "non-perturbative"
     title = "Safe harbour masking"
-    analyst_note = (
-        "Cells are missing, and not at random: those of rare combinations are. Do not drop incomplete "
-        "records; impute, or model why they are missing."
-    )
+    analyst_note = FEWER_CELLS
     kinds = COMPARABLE
     references = ("sanchez2016", "hipaa2000")
     takes = Takes(generalised=True)
@@ -131,7 +128,7 @@ class SafeHarbour(Method):
 
     k: int = param(
         2,
-        "Smallest number of people alike in all protected columns who are not masked further.",
+        "Smallest number of people in an equivalence class that is not masked further.",
         ge=1,
         symbol="k",
         log=True,
@@ -140,8 +137,8 @@ class SafeHarbour(Method):
     )
     order: str = param(
         "",
-        "What is masked in turn, as in age@1, race, age: up to a level of the hierarchy, or altogether.",
-        hint="nothing means Table S3's for its columns, else from the most to the fewest distinct values",
+        "Order of masking, as in age@1, race, age: to a level of the hierarchy, or entirely.",
+        hint="by default that of Table S3 for its columns, else from the most to the fewest distinct values",
         label="Order of masking",
     )
     show: Literal["wildcard", "missing"] = param(
@@ -164,12 +161,12 @@ class SafeHarbour(Method):
         turns = [_Turn.read(text, table.chosen) for text in texts]
         read = [turn for turn in turns if turn is not None]
         if len(read) < len(turns) or not _gets_coarser(read):
-            expected = "protected columns or levels of them, coarser with each turn, as in `age@1, race, age`"
+            expected = "protected columns or their levels, coarser with each turn, as in `age@1, race, age`"
             return f"`order` of {self.name} must list {expected}, got: `{self.order}`"
         climbing = {turn.column for turn in read if turn.level is not None}
         coarse = [f"`{name}`" for name in sorted(climbing) if table.is_generalised(name)]
         if coarse:
-            return f"{self.name} must climb from exact values, got: generalised ones in {', '.join(coarse)}"
+            return f"{self.name} must be given exact values, got: generalised ones in {', '.join(coarse)}"
         return None
 
     def turns(self, table: Table) -> list[_Turn]:
@@ -201,7 +198,7 @@ class SafeHarbour(Method):
             rare = self._rare(shown)
         if rare.any():
             n_rare = count_noun(int(rare.sum()), "record")
-            notes.append(f"{n_rare} still alike to fewer than {self.k} when the order ended")
+            notes.append(f"{n_rare} still in classes of fewer than {self.k} when the order ended")
         return Release.record_by_record(shown, notes=(*notes, *hierarchies.notes))
 
     def _rare(self, table: Table) -> Flags:
@@ -257,11 +254,7 @@ class _Hierarchies:
     def _make(self, name: str) -> Hierarchy:
         column, series = self._table.schema[name], self._table.frame[name]
         if column.hierarchy:
-            declared: object = self._run.resource(Resource(column.hierarchy))
-            if not isinstance(declared, Hierarchy):
-                found = f"a {type(declared).__name__.lower()}"
-                raise DataError(f"the resource `{column.hierarchy}` must hold a hierarchy, got: {found}")
-            return declared
+            return declared_hierarchy(self._run, column.hierarchy, name)
         hierarchy = self._of_table_s3(column, present_values(column, series)) if self._published else None
         if hierarchy is None:
             self.notes.append(f"the hierarchy of `{name}` is not declared: proposed from its values")

@@ -1,4 +1,4 @@
-"""Sampling: some of the records are released, and stand for all."""
+"""Sampling: a random part of the records is released."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ _WEIGHT = "weight"
 
 
 class Sampling(Method):
-    r"""Release a random sample of the records, with the weights by which it stands for all.
+    r"""Release a random sample of the records, with sampling weights.
 
     Of :math:`N` units (records, persons or households) :math:`n = \max(1, [s N / 100])` are drawn without
-    replacement, each with the same chance
+    replacement, each with the same probability
 
     .. math::
 
         \pi = \frac{n}{N}, \qquad w_i' = \frac{w_i}{\pi}
 
-    and the weights of their records are divided by it; where there is no weight yet, a column is added
-    in which everyone weighs :math:`1/\pi`. A *simple* sample makes every set of :math:`n` units as likely as
-    any other; a *systematic* one takes every :math:`N/n`-th unit in the order of the file, from a random
-    start, so that the sample spreads over whatever the file is sorted by. With ``within`` the sample is
-    stratified: each combination of those columns is sampled apart, in proportion, and at least one unit of
-    each is drawn.
+    and the weights of their records are divided by it; where there is no weight yet, a column is added in
+    which every record has the weight :math:`1/\pi`. A *simple* sample makes every set of :math:`n` units as
+    likely as any other; a *systematic* one takes every :math:`N/n`-th unit in the order of the file, from a
+    random start, so that the sample spreads over whatever the file is sorted by. With ``within`` the sample
+    is stratified: each combination of those columns is sampled separately, in proportion, and at least one
+    unit of each is drawn.
 
     See Also
     --------
-    RecordSuppression : drops the records at risk, after which the rest stands for nobody.
+    RecordSuppression : drops the records at risk, after which the rest is no longer a sample.
     Pram : keeps all records and changes their categories.
 
     Notes
     -----
-    **When to use.** Censuses and registers, where somebody who finds a record alike cannot know that the
-    person they look for is in the file at all. For categories; a number with many distinct values makes a
-    match certain in a sample too, so that other methods must follow.
+    **When to use.** Censuses and registers: an intruder who finds a matching record cannot know that the
+    person is in the file at all. For categories; a number with many distinct values makes a match certain in
+    a sample too, so other methods must follow.
 
     **Guarantees.** Exactly :math:`n` units are drawn, and all records of a unit or none. If units are records
-    and weighed alike, the weights sum to what they summed to before, in every stratum; otherwise they do in
-    expectation, and so do all weighted totals.
+    with equal weights, the sum of the weights is unchanged in every stratum; otherwise it is unchanged in
+    expectation, and so are all weighted totals.
 
-    **Risk to know.** What is released is exact, and who is unique in the sample may be unique among
-    all: measure the risk against the population. The weights tell how much was drawn, and of strata that
-    are drawn more densely which stratum it was. Several samples of one table add up: keep to one.
+    **Risk to know.** Released values are exact, and a person who is unique in the sample may be unique in the
+    population: measure the risk against the population. The weights reveal the sampling share, and with
+    unequal shares the stratum. Several samples of one table add up: release only one.
 
     **Ties, missing, weights.** Records without a number of a person or household are units of their own.
     Missing values do not matter. Declared whole weights become decimals.
@@ -76,8 +76,8 @@ class Sampling(Method):
     nature = "non-perturbative"
     title = "Sampling"
     analyst_note = (
-        "It is a sample: use the weights, and variances for the way it was drawn; counts without weights "
-        "are of the sample alone."
+        "This is a sample: use the weights, and variance estimates that fit the sampling design. Counts "
+        "without weights describe the sample only."
     )
     kinds = frozenset(Kind)
     references = ("skinner1994", "willenborg2001", "hundepool2012", "carvalho2023")
@@ -87,7 +87,7 @@ class Sampling(Method):
 
     share: float = param(
         10.0,
-        "Share of the units that is drawn.",
+        "Share of the units to draw.",
         gt=0,
         le=100,
         unit="%",
@@ -101,8 +101,8 @@ class Sampling(Method):
         "simple",
         "How units are drawn.",
         choices={
-            "simple": "At random: any set of them is as likely as any other.",
-            "systematic": "One in so many in the order of the file, from a random start.",
+            "simple": "At random: every set of units is equally likely.",
+            "systematic": "At equal steps in the order of the file, from a random start.",
         },
     )
     by: Literal["person", "household", "record"] = param(
@@ -111,7 +111,7 @@ class Sampling(Method):
         choices={
             "person": "All records of a person; without a column of persons, each record.",
             "household": "All records of a household.",
-            "record": "Each record, whoever it is of.",
+            "record": "Each record, regardless of the person.",
         },
         label="Draw whole",
     )
@@ -119,9 +119,9 @@ class Sampling(Method):
     def refuses(self, table: Table) -> str | None:
         """Households can be drawn only where a column tells them, and nobody where nobody is."""
         if not len(table):
-            return f"{self.name} must be given records to draw from, got: none"
+            return f"{self.name} must be given records, got: none"
         if self.by == "household" and table.schema.only_role(Role.HOUSEHOLD) is None:
-            return f"{self.name} by household must find a column of that role, got: none"
+            return f"{self.name} by household needs a column with the role household, got: none"
         return super().refuses(table)
 
     def protect(self, table: Table, run: Run) -> Release:

@@ -17,12 +17,12 @@ from sfumato.methods.microaggregation import Microaggregation
 
 
 class MdavInParts(Microaggregation):
-    r"""Replace each record by the centre of at least k near ones, by MDAV within parts of the table.
+    r"""Replace each record by the centre of at least k similar records, by MDAV within parts of the table.
 
-    The records are cut in two across the direction in which they vary most, the halves again, until parts
-    of at most ``part`` records are left; within each part groups are formed exactly as by MDAV. Near
-    records that a cut sets apart cannot share a group, so a little more is lost than by MDAV on the whole
-    table: the loss is
+    The records are split in two across the direction in which they vary most, and the halves again, until
+    every part has at most ``part`` records; within each part groups are formed exactly as by MDAV. Similar
+    records in different parts cannot share a group, so slightly more is lost than by MDAV on the whole table:
+    the loss is
 
     .. math::
 
@@ -32,7 +32,7 @@ class MdavInParts(Microaggregation):
 
     See Also
     --------
-    Mdav : the exact form; the distance between records is told there.
+    Mdav : the exact form; defines the distance between records.
     ProjectionMicroaggregation : faster still, and coarser.
 
     Notes
@@ -43,14 +43,14 @@ class MdavInParts(Microaggregation):
     columns are unchanged up to rounding and what the schema declares. A part has at least :math:`2k`
     records, however small ``part`` is.
 
-    **Risk to know.** As for MDAV: only the protected columns are alike in a group.
+    **Risk to know.** As for MDAV: the records of a group are equal only in the protected columns.
 
-    **Ties, missing, weights.** As for MDAV: equal distances go to the record that stands first, missing
-    values count as the mean and stay missing, centres are weighted, sizes count records.
+    **Ties, missing, weights.** As for MDAV: of records at equal distances the first in the file is taken,
+    missing values count as the mean and stay missing, centres are weighted, sizes count records.
 
     **Cost.** :math:`O(n m / k)` at worst for parts of :math:`m` records. In 8 columns and groups of 5, two
     parts of 50,000 lose 0.2 to 2.4 % more squares than MDAV, twenty of them up to 9 % more (independent
-    columns are the worst): each cut adds a little, so with memory and time to spare take larger parts.
+    columns are the worst): each split adds a little, so with enough memory and time use larger parts.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class MdavInParts(Microaggregation):
 
     part: int = param(
         50_000,
-        "Most records in a part.",
+        "Largest number of records in a part.",
         ge=1,
         unit="records",
         symbol="m",
@@ -85,7 +85,7 @@ class MdavInParts(Microaggregation):
 
 
 class ProjectionMicroaggregation(Microaggregation):
-    r"""Replace each record by the centre of its k neighbours along one line.
+    r"""Sort the records along one line and replace each by the centre of its group of k neighbours.
 
     The records are sorted by one number each and grouped by :math:`k` in turn, the last group taking what is
     left over. The number is
@@ -94,28 +94,28 @@ class ProjectionMicroaggregation(Microaggregation):
 
         t_i = \sum_j v_j z_{ij} \quad \text{or} \quad t_i = \sum_j z_{ij}
 
-    where :math:`z` are the standardised columns and :math:`v` their first principal component, the
-    direction in which they vary most (``line="component"``), or all columns count alike (``line="sum"``).
-    The sign of :math:`v` is such that its greatest loading is positive.
+    where :math:`z` are the standardised columns and :math:`v` their first principal component, the direction
+    in which they vary most (``line="component"``), or all columns count equally (``line="sum"``). The sign of
+    :math:`v` is such that its greatest loading is positive.
 
     See Also
     --------
-    Mdav : groups records that are near in all columns, not in one number; the coordinates are told there.
+    Mdav : groups records that are similar in all columns, not in one number; defines the coordinates.
     MdavInParts : loses much less, and also copes with millions of records.
 
     Notes
     -----
-    **When to use.** Columns that one factor rules (sizes of firms), or as the simplest thing to compare
-    others with. Columns that do not follow the line are averaged over records that have little in common.
+    **When to use.** Columns that one factor dominates (sizes of firms), or as a simple baseline. Columns that
+    do not follow the line are averaged over records that have little in common.
 
     **Guarantees.** Every group has :math:`k` records, the last up to :math:`2k-1`; means of continuous
     columns are unchanged up to rounding and what the schema declares.
 
-    **Risk to know.** As for MDAV: only the protected columns are alike in a group.
+    **Risk to know.** As for MDAV: the records of a group are equal only in the protected columns.
 
-    **Ties, missing, weights.** Records of equal number are taken as they stand. Missing values count as the
-    mean and stay missing, centres are weighted, sizes count records. The sum asks for ordered columns: the
-    values of a nominal one have no direction.
+    **Ties, missing, weights.** Records with equal numbers keep the order of the file. Missing values count as
+    the mean and stay missing, centres are weighted, sizes count records. The sum requires ordered columns:
+    the values of a nominal column have no direction.
 
     **Cost.** :math:`O(n \log n)`.
 
@@ -150,9 +150,7 @@ class ProjectionMicroaggregation(Microaggregation):
         if reason is None and self.line == "sum":
             nominal = [name for name in table.chosen if table.schema[name].kind is Kind.NOMINAL]
             if nominal:
-                return (
-                    f"{self.name} must be given ordered columns to sum up, got: {quoted(nominal)} (nominal)"
-                )
+                return f"{self.name} needs ordered columns for the sum, got: {quoted(nominal)} (nominal)"
         return reason
 
     def partition(self, points: Floats, run: Run) -> Ints:

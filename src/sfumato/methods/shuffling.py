@@ -1,4 +1,4 @@
-"""Shuffling: the values of a column change hands at random, near their rank or following a model."""
+"""Shuffling: the values of a column move between records at random, near their rank or by a model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
+from sfumato.methods._analyst_notes import COLUMNS_KEPT
 from sfumato.methods._conditional_method import GivenMethod
 from sfumato.methods._copula import Copula, NormalScores
 
@@ -21,10 +22,10 @@ _FEWEST_IN_WINDOW = 3
 
 
 class RankShuffling(ColumnMethod):
-    r"""Shuffle values among records of near rank.
+    r"""Shuffle values among records of similar rank.
 
-    Each protected column keeps exactly its original values, so every univariate statistic survives; what
-    changes is which record holds which value.
+    Each protected column keeps exactly its original values, and so every univariate statistic; only the
+    assignment of values to records changes.
 
     Let :math:`x_{(1)} \le \dots \le x_{(n)}` be the sorted values. A window of
 
@@ -32,10 +33,10 @@ class RankShuffling(ColumnMethod):
 
         w = \max\left(3, \left\lfloor \frac{q\,n}{100} \right\rfloor\right)
 
-    ranks is laid over the lowest, and its values are put in an order drawn at random, all orders being
-    equally likely. Then it moves up by :math:`s \le w` ranks, and what lies under it is shuffled again,
-    until the highest rank was under it. With :math:`s = w`, the default, windows are blocks side by side;
-    with :math:`s < w` they overlap, and a value may ride with the window from one to the next.
+    ranks starts at the lowest, and its values are shuffled, all orders being equally likely. Then the window
+    moves up by :math:`s \le w` ranks and is shuffled again, until it has covered the highest rank. With
+    :math:`s = w`, the default, windows are adjacent blocks; with :math:`s < w` they overlap, and a value may
+    move with the window from one to the next.
 
     See Also
     --------
@@ -52,10 +53,10 @@ class RankShuffling(ColumnMethod):
     but the probability of a move by more than :math:`w + j s` ranks falls like :math:`(1 - s/w)^j`.
 
     **Risk to know.** The bound on the move is itself information, as in rank swapping: do not publish
-    :math:`q`. With blocks side by side the order of the blocks survives, and an intruder who knows it
-    learns a value to within a block. On the 1,080 records and 13 columns of the set Census, windows of 2, 3
-    and 4 per cent leave about 1,068, 1,053 and 1,038 records linked to their own by distance; the 90, 41
-    and 21 that the literature prints cannot be had by the procedure as it is described there.
+    :math:`q`. With adjacent blocks the order of the blocks is kept, and an intruder who knows it learns a
+    value to within a block. On the 1,080 records and 13 columns of the set Census, windows of 2, 3 and 4 per
+    cent leave about 1,068, 1,053 and 1,038 records linked to their own by distance; the literature reports
+    90, 41 and 21, which the procedure described there does not give.
 
     **Ties, missing, weights.** Ties are ordered by record and shuffled like other values, so columns with
     few distinct values change little. Missing values stay where they are and take no rank. Weights stay
@@ -75,10 +76,7 @@ class RankShuffling(ColumnMethod):
     synonyms = ("shuffling",)
     family = "swapping and shuffling"
     title = "Rank shuffling"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("herranz2009", "herranz2014")
     cost = "n log n"
@@ -119,11 +117,11 @@ class RankShuffling(ColumnMethod):
 
 
 class DataShuffling(GivenMethod):
-    r"""Shuffle columns along a model of what other columns tell of them.
+    r"""Shuffle whole columns by a copula model that nearly keeps their rank correlations.
 
-    Each protected column keeps exactly its original values, and the release keeps, in large samples, the
-    rank correlations among the protected columns :math:`X` and with the columns :math:`S` that are
-    ``given`` and released as they are. Which record holds which value is drawn from the model alone.
+    Each protected column keeps exactly its original values, and the release keeps, in large samples, the rank
+    correlations among the protected columns :math:`X` and with the columns :math:`S` that are ``given`` and
+    released as they are. The assignment of values to records is drawn from the model alone.
 
     Values become normal scores :math:`z = \Phi^{-1}\left((r - \frac12)/n\right)` of their ranks :math:`r`,
     and rank correlations :math:`\rho` the correlations :math:`2 \sin(\pi \rho / 6)` of a normal copula;
@@ -136,8 +134,8 @@ class DataShuffling(GivenMethod):
 
     and the record whose :math:`Z^*` is the i-th smallest of a column gets the i-th smallest value of that
     column. With an independence :math:`\delta` of 1, the default, this is the method of Muralidhar and
-    Sarathy: given :math:`S`, the release does not depend on the original values but through their
-    distribution. Smaller :math:`\delta` keep part of what is a record's own, which is our extension.
+    Sarathy: given :math:`S`, the release depends on the original values only through their distribution.
+    Smaller :math:`\delta` keep part of a record's own values, which is our extension.
 
     See Also
     --------
@@ -146,22 +144,22 @@ class DataShuffling(GivenMethod):
 
     Notes
     -----
-    **When to use.** Amounts whose distributions must be released exactly and whose monotone relations
-    matter more than any one record. Nothing need be given: then the columns are drawn together, without
-    regard to the others, which is the way to protect all columns of a table.
+    **When to use.** Amounts whose distributions must be released exactly and whose monotone relations matter
+    more than any one record. Given columns are optional: without them the columns are drawn jointly,
+    independent of the others, which is the way to protect all columns of a table.
 
     **Guarantees.** The multiset of values is unchanged. The normal copula is a model: relations that rise
     and then fall, and sums of parts, are lost.
 
-    **Risk to know.** What the given columns tell of the protected ones is told in the release, however
-    large :math:`\delta`: a given column that all but copies a protected one gives it away. A category that
-    few records hold is fitted to them; recode it before.
+    **Risk to know.** What the given columns reveal about the protected ones stays in the release, however
+    large :math:`\delta`: a given column that is nearly a copy of a protected one reveals it. A category of
+    few records is fitted to these; recode it first.
 
-    **Ties, missing, weights.** Ties get the mean of their ranks, and part at random. A missing value stays
-    where it is and takes no rank; a missing given value counts as an average one. Correlations are over the
-    records that have both values, and the nearest possible ones are taken where no table could have all of
-    them. Given nominal columns enter as one indicator for each category but the first, at most 200 in all.
-    There must be ten records for each given column or indicator. Weights are not used.
+    **Ties, missing, weights.** Ties get the mean of their ranks, and are separated at random. A missing value
+    stays where it is and takes no rank; a missing given value counts as an average one. Correlations use the
+    records that have both values; if they are inconsistent, the nearest consistent ones are used. Given
+    nominal columns enter as one indicator for each category but the first, at most 200 in all. There must be
+    ten records for each given column or indicator. Weights are not used.
 
     **Cost.** :math:`O(d\,n \log n + d^2 n)` for :math:`d` columns and indicators.
 
@@ -185,8 +183,8 @@ class DataShuffling(GivenMethod):
     family = "swapping and shuffling"
     title = "Data shuffling"
     analyst_note = (
-        "Each column has the values it had; rank correlations hold approximately, other relations and "
-        "small groups do not."
+        "Each column keeps its values; rank correlations hold approximately, other relations and small "
+        "groups do not."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("muralidhar2006", "muralidhar2006b")

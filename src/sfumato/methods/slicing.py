@@ -1,4 +1,4 @@
-"""Slicing: columns that hang together are shown together, others apart, joined by buckets of near records."""
+"""Slicing: related columns in tables of their own, linked only by buckets of similar records."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _RECORDS_LOOKED_AT = 50_000
 
 
 class Slicing(BucketMethod):
-    r"""Show columns that hang together in tables of their own, joined by buckets of near records.
+    r"""Release groups of related columns in separate tables, linked only by buckets of similar records.
 
-    The columns are put into ``slices`` by how much they tell of each other, the mean-square contingency
+    The columns are put into ``slices`` by how strongly they are associated, the mean-square contingency
 
     .. math::
 
@@ -36,10 +36,10 @@ class Slicing(BucketMethod):
     where :math:`f_{ij}` is the share of the records with the i-th of :math:`a` values of one column and the
     j-th of :math:`b` of the other (numbers and dates in ten classes). Around as many columns as there are
     slices (medoids) the others are placed so that :math:`1 - \varphi^2` is least. The sensitive columns are
-    in one slice, with the keys that tell most of them. The records are cut into buckets of near ones, as
-    Mondrian does, and each slice is a table of its own: the number of the bucket, and its columns, in an
-    order of chance. With an ``overlap`` the keys that tell most of the sensitive columns, of those in the
-    other slice, stand beside them as well.
+    in one slice, with the keys most strongly associated with them. The records are split into buckets of
+    similar ones, as in Mondrian, and each slice is a table of its own: the number of the bucket, and its
+    columns, in random order. With an ``overlap``, the keys of the other slice that are most strongly
+    associated with the sensitive columns are shown with them as well.
 
     See Also
     --------
@@ -48,28 +48,29 @@ class Slicing(BucketMethod):
 
     Notes
     -----
-    **When to use.** Where analyses need how some keys and the sensitive columns hang together: within a
-    slice every combination of values is that of a real record. Files of many columns, whose keys together
-    are those of one person: apart in slices they are not. Values are swapped before by a step before, as in
-    rank swapping of a number and then slicing: buckets then are of records as they were swapped.
+    **When to use.** Analyses need the relation between some keys and the sensitive columns: within a slice
+    every combination of values belongs to a real record. Files of many columns, whose keys are unique
+    together but not within one slice. To swap values as well, add an earlier step such as rank swapping:
+    buckets are then formed from the swapped records.
 
-    **Guarantees.** Among the rows of a bucket that are alike in the keys of the sensitive slice, no sensitive
-    value fills more than one place in :math:`l`: whichever buckets a person's values match, the value is
-    guessed with a chance of at most :math:`1/l` in each, and so in all of them. What is released is measured
-    before anyone gets it. Each slice holds the values of the original.
+    **Guarantees.** Among the rows of a bucket with equal keys in the sensitive slice, no sensitive value
+    makes up more than :math:`1/l`: whichever buckets a person's values match, an intruder guesses the value
+    with a probability of at most :math:`1/l` in each, and so in all of them. The release is measured before
+    it is returned. Each slice has the values of the original.
 
-    **Risk to know.** The keys of a slice are exact: who is alone in them is seen to be in the file. A
-    combination of values over several slices that only one bucket allows tells the bucket. Keys that overlap
-    join the rows of both slices as the bucket does, and are judged so. A sensitive column never stands in two
-    slices: each would allow l values, and both together fewer (flu or cold beside the age, flu or gout beside
-    the area: it is the flu).
+    **Risk to know.** The keys of a slice are exact: a person who is unique in them can be seen to be in the
+    file. A combination of values over several slices that only one bucket allows reveals the bucket. Keys
+    that overlap link the rows of both slices as the bucket does, and are checked as such. A sensitive column
+    is never in two slices: each would allow l values, and both together fewer (flu or cold with the age, flu
+    or gout with the area: it is the flu).
 
     **Ties, missing, weights.** A key whose values each have too few sensitive values moves to another slice.
-    Keys that a step before made coarser are taken as they are. Missing keys are a value of their own; missing
-    sensitive values are refused, or one too. Several records of one person are refused. Columns that are
-    neither keys nor sensitive, weights among them, stay in the first table.
+    Keys that an earlier step generalised are taken as they are. Missing keys are a value of their own;
+    missing sensitive values are refused, or one too. Several records of one person are refused. Columns that
+    are neither keys nor sensitive, weights among them, stay in the first table.
 
-    **Cost.** That of Mondrian with a requirement on l. How columns hang together is seen in 50,000 records.
+    **Cost.** That of Mondrian with a requirement on l. Associations of columns are computed from 50,000
+    records.
 
     Examples
     --------
@@ -86,19 +87,17 @@ class Slicing(BucketMethod):
     """
 
     name = "slicing"
-    family = "taking apart"
+    family = "de-associative methods"
     title = "Slicing"
     references = ("li2012slicing",)
 
     slices: int = param(2, "Number of tables that the columns are put into.", ge=2, le=100)
-    overlap: int = param(
-        0, "Keys that stand in both of two slices, if there are as many that l values allow.", ge=0, le=100
-    )
+    overlap: int = param(0, "Number of keys in both of two slices, as far as l permits.", ge=0, le=100)
 
     def refuses(self, table: Table) -> str | None:
         """Refuse an overlap of more than two slices: rows would be joined by the keys of any two."""
         if self.overlap and self.slices > 2:  # noqa: PLR2004
-            return f"{self.name} with an `overlap` must be into 2 slices, got: {self.slices}"
+            return f"`slices` of {self.name} must be 2 with an `overlap`, got: {self.slices}"
         return super().refuses(table)
 
     def table_names(self) -> tuple[str, ...]:

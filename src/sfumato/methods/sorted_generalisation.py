@@ -1,4 +1,4 @@
-"""Generalisation of neighbours in one order of all records: simple, and fast on millions of them."""
+"""Generalisation of neighbours in one order of all records: simple, and fast for millions of records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sfumato.methods._local_recoding import Canvas, LocalRecoding, join_failing_
 
 
 class SortedGeneralisation(LocalRecoding):
-    r"""Sort the records by their distance from zero, and show what k at a time span.
+    r"""Sort records by their distance from zero and replace each key by the range of k neighbours.
 
     Algorithm S2 of Sánchez, Martínez and Domingo-Ferrer. The records are put in ascending order of the
     distance
@@ -25,35 +25,36 @@ class SortedGeneralisation(LocalRecoding):
         d_i = \sqrt{\sum_j \left( \frac{x_{ij}}{\sigma_j} \right)^2}
 
     from a record of zeros over all keys :math:`j`, where :math:`\sigma_j` is the standard deviation of the
-    key. The first :math:`k` are a group, the next :math:`k` another, and so on; the last has up to
-    :math:`2k - 1`. Every key shows what its group spans.
+    key. The first :math:`k` records form a group, the next :math:`k` another, and so on; the last has up to
+    :math:`2k - 1`. Every key shows the range of its group.
 
     A key that is stored as numbers counts with its numbers, whatever its kind, as in the paper, where all
-    keys "are numerical or are numerically coded"; dates count from 1970, and words with their place among
-    the words of the column, from 0, where G15 follows G3. Keys that are the same for all
-    count for nothing. What a group spans is shown as `Mondrian` shows it.
+    keys "are numerical or are numerically coded"; dates count from 1970, and texts by their rank among the
+    texts of the column, from 0, where G15 follows G3. Constant keys do not count. Ranges are shown as in
+    `Mondrian`.
 
     See Also
     --------
-    Mondrian : groups near records in all keys; far less is lost.
-    CloseGeneralisation : the same idea with groups that are close in a sensitive column.
+    Mondrian : groups records that are similar in all keys; loses far less.
+    CloseGeneralisation : the same idea with groups that are t-close in a sensitive column.
 
     Notes
     -----
-    **When to use.** Very large tables, a first look, and to reproduce the paper. Records at the same
-    distance from zero need not be near each other, so that ranges are wide where there are many keys.
+    **When to use.** Very large tables, a first look, and to reproduce the paper. Records at the same distance
+    from zero need not be similar, so ranges are wide with many keys.
 
-    **Guarantees.** Whatever is asked for holds of what is released, or nothing is. Every range holds the
-    value that it hides. Groups have :math:`k` to :math:`2k - 1` records unless a requirement besides k asks
-    for more: then groups that fail are joined with their neighbours until none does.
+    **Guarantees.** The release meets every requirement, or nothing is released. Every range contains the
+    original value. Groups have :math:`k` to :math:`2k - 1` records unless another requirement needs more:
+    then groups that fail are merged with their neighbours until none fails.
 
-    **Risk to know.** The ends of ranges are round, but somebody is near them. As with every release that is
-    k-anonymous alone, all of a group may share a sensitive value: ask for ``l`` or ``t`` in ``also``.
+    **Risk to know.** The ends of ranges are round numbers, but reveal that a person's value is near. As with
+    any release that is only k-anonymous, all people of a group may share a sensitive value: require ``l`` or
+    ``t`` in ``also``.
 
-    **Ties, missing, weights.** Equal distances stand in the order of the file. Records with the same keys
-    missing are grouped among themselves if there are k of them, and stay missing (under ``missing`` other
-    than *category* they show the wildcard); a group with and without a key shows the wildcard in it. Persons
-    are counted where a column tells whose record it is. Weights are not used.
+    **Ties, missing, weights.** Records at equal distances keep the order of the file. Records with the same
+    keys missing are grouped among themselves if there are k of them, and stay missing (under ``missing``
+    other than *category* they show the wildcard); a key that is missing for some records of a group shows the
+    wildcard. With a column of persons, people are counted instead of records. Weights are not used.
 
     **Cost.** :math:`O(n (d + \log n))` for :math:`d` keys.
 

@@ -20,9 +20,9 @@ from sfumato.methods.noise import mixing
 
 
 class SullivanNoise(Method):
-    r"""Add correlated noise to normal scores and go back, so that each column keeps its distribution.
+    r"""Add correlated noise to normal scores and transform back; each column keeps its distribution.
 
-    Each column is made normal by its own distribution, gets noise there, and is brought back:
+    Each column is transformed to normal scores, gets noise there, and is transformed back:
 
     .. math::
 
@@ -32,22 +32,22 @@ class SullivanNoise(Method):
 
     where :math:`r_{ij}` is the mid-rank among the :math:`n_j` values present, :math:`\Phi` the normal
     distribution, :math:`R` the covariance matrix of the scores, and :math:`Q_j` the quantile function of the
-    original column. The :math:`u_{ij}` follow the order of the :math:`w_{ij}`, which takes the place of
-    :math:`\Phi(w_{ij}/\sqrt{1+\gamma})`, to which it tends, because it is right with ties too. For the
-    :math:`k`-th of them
+    original column. The :math:`u_{ij}` follow the order of the :math:`w_{ij}`, which replaces
+    :math:`\Phi(w_{ij}/\sqrt{1+\gamma})`, its limit, because it is also right with ties. For the :math:`k`-th
+    of them
 
     .. math::
 
         u = \frac{k - \tfrac12}{n_j} \quad (\text{same values}), \qquad
         u \sim U\left(\frac{k-1}{n_j}, \frac{k}{n_j}\right) \quad (\text{new values}).
 
-    With ``values="same"`` a column shows its own values at other records, with ``values="new"`` values
-    between neighbours that nobody has.
+    With ``values="same"`` a column shows its own values at other records, with ``values="new"`` new values
+    between neighbouring ones.
 
     See Also
     --------
     KimNoise : keeps means and covariances instead of distributions.
-    RankSwapping : keeps the values as well, but treats columns apart.
+    RankSwapping : keeps the values as well, but treats columns separately.
 
     Notes
     -----
@@ -58,16 +58,16 @@ class SullivanNoise(Method):
     **Guarantees.** With ``values="same"`` each column has exactly its original values. With ``values="new"``
     its distribution function moves by no more than :math:`1/n_j` anywhere, and no value leaves the range.
 
-    **Risk to know.** Noise is fresh in every release: who has several of the same data takes their mean, and
-    the noise is gone. Release once.
-    The largest value is shown, exactly or nearly, at some record: top-code it if it names
-    somebody. A value that many records share, such as 0, keeps them until the noise reaches across half of
-    their share. Correlations of the values themselves, unlike those of ranks, are not looked after.
+    **Risk to know.** Each release has new noise: an intruder with several releases of the same data averages
+    the noise away. Release once. The largest value is shown, exactly or nearly, at some record: top-code it
+    if it identifies a person. A value that many records share, such as 0, keeps its records until the noise
+    exceeds half of their share. Correlations of the values themselves, unlike those of ranks, are not
+    controlled.
 
-    **Ties, missing, weights.** Tied values have one score and part by their noise; afterwards as many are
-    tied, or one or two fewer with new values. An ordinal column has no values between its categories and
-    always shows the same. Missing values stay missing and take no rank; :math:`R` is taken over the records
-    that have both values. Constants stay. Weights are not used.
+    **Ties, missing, weights.** Tied values have one score and are separated by their noise; afterwards as
+    many are tied, or one or two fewer with new values. An ordinal column has no values between its categories
+    and always shows existing ones. Missing values stay missing and take no rank; :math:`R` is taken over the
+    records that have both values. Constants stay. Weights are not used.
 
     **Cost.** :math:`O(n \log n)` per column.
 
@@ -85,8 +85,8 @@ class SullivanNoise(Method):
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
     analyst_note = (
-        "Each column keeps its distribution, nearly; correlations are somewhat weakened, and single "
-        "records say nothing."
+        "Each column keeps its distribution, exactly or nearly; correlations are somewhat weaker, and single "
+        "records mean nothing."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("sullivan1989", "brand2002", "hundepool2012")
@@ -105,9 +105,9 @@ class SullivanNoise(Method):
     )
     values: Literal["new", "same"] = param(
         "new",
-        "What values a column shows; an ordinal one always its own.",
+        "Which values a column shows; an ordinal column always shows its own.",
         choices={
-            "new": "New ones between its own, of nearly the same distribution.",
+            "new": "New values between its own, with nearly the same distribution.",
             "same": "Its own, at other records.",
         },
         label="Values shown",

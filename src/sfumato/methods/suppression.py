@@ -24,41 +24,41 @@ _MOST_KEYS = 20
 
 
 class RecordSuppression(EnforcingMethod):
-    r"""Suppress all keys of the records that stand in the way of what is asked, or drop those records.
+    r"""Suppress all keys of the records that violate a requirement, or drop those records.
 
     .. math::
 
         W_0 = \emptyset, \qquad W_{t+1} = W_t \cup \{ i : i \text{ fails in the table without the keys of }
         W_t \}
 
-    until nobody fails. What a record must meet is k, whatever ``also`` asks, or both: every model that is
-    measured by its worst record can be enforced, k-map, δ-presence, LKC-privacy, :math:`k^m` on sets of items
-    and the risk of each record (``prosecutor-risk <= 0.2``) among them.
+    until no record fails. A record must meet k, the requirements in ``also``, or both: every model that is
+    measured by its worst record can be enforced, including k-map, δ-presence, LKC-privacy, :math:`k^m` on
+    sets of items and the risk of each record (``prosecutor-risk <= 0.2``).
 
     See Also
     --------
-    local-suppression : suppresses single cells, far fewer where few keys give a record away.
+    local-suppression : suppresses single cells, far fewer where a few keys make a record unique.
     attribute-suppression : suppresses the same keys of all records.
 
     Notes
     -----
-    **When to use.** Last, after recoding, for the few records that are left; or alone, to enforce a model
-    that no other method knows.
+    **When to use.** Last, after recoding, for the few remaining records at risk; or alone, to enforce a model
+    that no other method supports.
 
-    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is
-    no release. Records that are not suppressed are as they were. Never are more than ``limit`` per cent of
-    the records suppressed or dropped.
+    **Guarantees.** The release is measured: all requirements are met under the policy ``missing``, or nothing
+    is released. Records that are not suppressed do not change. At most ``limit`` per cent of the records are
+    suppressed or dropped.
 
-    **Risk to know.** Records that are suppressed (``show`` = ``wildcard`` or ``missing``) are all alike in
-    the keys and stand beside their other columns; if they themselves do not meet what is asked, being too
-    few or too much alike, they are dropped. Where many records are unique, most of the table goes; a sample
-    of the common is not a sample of all, and totals are biased.
+    **Risk to know.** Suppressed records (``show`` = ``wildcard`` or ``missing``) form one equivalence class
+    and keep their other columns; if this class itself does not meet the requirements, because it is too small
+    or not diverse enough, its records are dropped. Where many records are unique, most of the table is lost;
+    the remaining common records are not a sample of all, and totals are biased.
 
-    **Ties, missing, weights.** All records alike fail together. Missing values count as ``missing`` says.
-    Set-valued keys have no star: they become missing or are dropped, and k is asked of any two items.
-    Persons are counted where a column tells whose record it is. Weights are not used.
+    **Ties, missing, weights.** Records of one equivalence class fail together. Missing values count as
+    ``missing`` says. Set-valued keys have no wildcard: they become missing or are dropped, and k applies to
+    any two items. With a column of persons, people are counted instead of records. Weights are not used.
 
-    **Cost.** A few rounds, each of which measures what is asked.
+    **Cost.** A few rounds, each of which measures the requirements.
 
     Examples
     --------
@@ -77,25 +77,25 @@ class RecordSuppression(EnforcingMethod):
     gives = Gives(suppressed=True, other_records=True)
     title = "Record suppression"
     analyst_note = (
-        "Rare records say nothing of their keys, or are gone: small groups are undercounted, and what is "
-        "left is no random sample."
+        "Rare records have no keys, or were removed: small groups are undercounted, and the remaining "
+        "records are not a random sample."
     )
     kinds = COMPARABLE | {Kind.SET}
     references = ("samarati2001", "sweeney2002generalization", "hundepool2012")
 
     show: Literal["wildcard", "missing", "drop"] = param(
         "wildcard",
-        "What is left of a record that is suppressed.",
+        "What a suppressed record shows.",
         choices={
             "wildcard": "Its keys show the wildcard, `*`.",
             "missing": "Its keys are missing.",
-            "drop": "Nothing: the record is left out.",
+            "drop": "Nothing: the record is dropped.",
         },
         renamed={"star": "wildcard"},
         label="Suppressed records",
     )
     limit: float = param(
-        100.0, "Most records that may be suppressed or dropped; an error if more would be.", ge=0, le=100,
+        100.0, "Largest share of records to suppress or drop; an error if more must be.", ge=0, le=100,
         unit="per cent of the records",
         label="Most suppressed",
     )  # fmt: skip
@@ -137,14 +137,14 @@ class RecordSuppression(EnforcingMethod):
         n_lost = int(draft.suppressed.sum()) + n - len(draft.table)
         if n_lost > self.limit / 100 * n:
             raise UnreachableError(
-                f"{self.name} must suppress at most {self.limit:g} per cent of the records, got: "
-                f"at least {n_lost} of {n} in the way",
-                hint="recode the keys first, raise `limit`, or ask for less",
+                f"{self.name} may suppress at most {self.limit:g} per cent of the records, but at least "
+                f"{n_lost} of {n} violate the requirements",
+                hint="recode the keys first, raise `limit`, or relax the requirements",
             )
         if not len(draft.table):
             raise UnreachableError(
-                f"{self.name} must leave some record, got: all {n} in the way",
-                hint="recode the keys first, protect fewer of them, or ask for less",
+                f"{self.name} would suppress all {n} records, because all violate the requirements",
+                hint="recode the keys first, protect fewer of them, or relax the requirements",
             )
 
 
@@ -176,7 +176,7 @@ class _Rows:
 
 
 class AttributeSuppression(EnforcingMethod):
-    r"""Suppress whole columns, the least important that must go for what is asked to hold.
+    r"""Suppress whole columns, the least important first, until the requirements are met.
 
     .. math::
 
@@ -187,26 +187,26 @@ class AttributeSuppression(EnforcingMethod):
 
     See Also
     --------
-    trivial-removal : suppresses all columns that it is given.
+    trivial-removal : suppresses all chosen columns.
     local-suppression : suppresses single cells.
     record-suppression : suppresses the keys of single records.
 
     Notes
     -----
-    **When to use.** Few keys out of many are needed, and it does not matter much which. Everything that is
-    shown is complete, so no method of analysis has to cope with holes.
+    **When to use.** Few keys out of many are needed, and it does not matter much which. Columns that are
+    shown are complete, so analyses need not deal with missing values.
 
-    **Guarantees.** The release is measured: what is asked holds under the policy ``missing``, or there is no
-    release. With up to 20 keys no choice of columns of more importance would do, for k and all models that
-    hold of a table if they hold of a finer one; of more keys, columns are given up one by one.
+    **Guarantees.** The release is measured: all requirements are met under the policy ``missing``, or nothing
+    is released. With up to 20 keys, no choice of columns with more importance meets k or any model that a
+    coarser table meets whenever a finer one does; with more keys, columns are suppressed one by one.
 
     **Risk to know.** A single rare value, even a typing error, costs its column. Suppress or recode single
     cells first.
 
-    **Ties, missing, weights.** Of choices that weigh the same, the first by name is taken. Missing values
-    count as ``missing`` says. Persons are counted where a column tells whose record it is.
+    **Ties, missing, weights.** Of choices with equal importance, the first by name is taken. Missing values
+    count as ``missing`` says. With a column of persons, people are counted instead of records.
 
-    **Cost.** Each choice that is tried is measured; those with a part that fails are not tried. At most
+    **Cost.** Each choice that is tried is measured; supersets of a failing choice are skipped. At most
     :math:`2^q` for :math:`q` keys, mostly far fewer.
 
     Examples
@@ -223,19 +223,15 @@ class AttributeSuppression(EnforcingMethod):
     nature = "non-perturbative"
     takes = Takes(generalised=True)
     title = "Attribute suppression"
-    analyst_note = "Whole columns say nothing: what they would have told cannot be adjusted for."
+    analyst_note = "Whole columns are suppressed: an analysis cannot adjust for them."
     references = ("hundepool2012", "willenborg2001")
 
     importance: PerColumn[float] = param(
-        1.0,
-        "What a column is worth: those of high importance stay if they can.",
-        ge=0.001,
-        le=1000,
-        symbol="w",
+        1.0, "Importance of a column: important columns are kept if possible.", ge=0.001, le=1000, symbol="w"
     )
     show: Literal["wildcard", "missing"] = param(
         "wildcard",
-        "What stands in a column that is suppressed.",
+        "What a suppressed column shows.",
         choices={"wildcard": "The wildcard, `*`, in every record.", "missing": "Missing values."},
         renamed={"star": "wildcard"},
         label="Suppressed columns",
@@ -324,26 +320,27 @@ class _ColumnSearch:
 
 
 class TrivialRemoval(Method):
-    """Suppress everything: all columns it is given are covered by stars.
+    """Suppress every value of the chosen columns.
 
-    The other end of the scale: no method protects these columns better, and none leaves less of them. What a
-    method is worth shows against this.
+    The other end of the scale: no method protects these columns better, and none keeps less of them. Compare
+    other methods with it.
 
     See Also
     --------
-    attribute-suppression : suppresses only the columns that must go.
+    attribute-suppression : suppresses only as many columns as necessary.
     resampling : the baseline that keeps values but no record.
 
     Notes
     -----
-    **When to use.** As a baseline in a comparison; or for columns that nobody needs, whose names are to stay.
+    **When to use.** As a baseline in a comparison; or for columns that are not needed but whose names should
+    stay.
 
-    **Guarantees.** Nothing of the columns is left: everyone is alike in them.
+    **Guarantees.** No information of the columns is left: all records are equal in them.
 
-    **Risk to know.** Columns that tell the same story and are not suppressed still tell it.
+    **Risk to know.** Related columns that are not suppressed still reveal the information.
 
-    **Ties, missing, weights.** A missing value is covered too, so that not even its absence is told. Weights
-    are not used.
+    **Ties, missing, weights.** Missing values are suppressed too, so that not even their absence is revealed.
+    Weights are not used.
 
     **Cost.** :math:`O(n)` per column.
 
@@ -361,7 +358,7 @@ class TrivialRemoval(Method):
     gives = Gives(suppressed=True)
     randomness = Randomness(stochastic=False)
     title = "Trivial removal"
-    analyst_note = "The columns say nothing at all."
+    analyst_note = "The columns are suppressed and contain no information."
     kinds = COMPARABLE
     references = ("brickell2008",)
 
@@ -371,7 +368,4 @@ class TrivialRemoval(Method):
         protected = table
         for name in table.chosen:
             protected = to_wildcard(protected, name, every)
-        return Release.record_by_record(
-            protected,
-            classes=np.zeros(len(table), dtype=np.int64),
-        )
+        return Release.record_by_record(protected, classes=np.zeros(len(table), dtype=np.int64))

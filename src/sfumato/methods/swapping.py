@@ -1,4 +1,4 @@
-"""Swapping: values change places between records, so every column keeps exactly its values."""
+"""Swapping: records exchange values, so every column keeps exactly its values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Ints, Values
+from sfumato.methods._analyst_notes import COLUMNS_KEPT
 
 
 class RankSwapping(ColumnMethod):
-    r"""Swap each value with one of near rank.
+    r"""Swap each value with one of similar rank.
 
-    Each protected column keeps exactly its original values, so every univariate statistic survives; what
-    changes is which record holds which value. The smaller the window, the nearer each record stays to its
-    own value, and the better joint statistics survive — and the better an intruder does.
+    Each protected column keeps exactly its original values, and so every univariate statistic; only the
+    assignment of values to records changes. The smaller the window, the closer each record stays to its own
+    value, and the better joint statistics are kept — and the more an intruder can infer.
 
     Let :math:`x_{(1)} \le \dots \le x_{(n)}` be the sorted values and
 
@@ -24,10 +25,9 @@ class RankSwapping(ColumnMethod):
 
         w = \max\left(1, \left\lfloor \frac{p\,n}{100} \right\rfloor\right)
 
-    the reach of a window of :math:`p` per cent. From the lowest rank up, each rank :math:`i` not yet
-    swapped draws a partner :math:`j`, uniformly from the ranks not yet swapped with
-    :math:`i < j \le i + w`, and :math:`x_{(i)}` and :math:`x_{(j)}` change places. A rank left without a
-    partner keeps its value.
+    the reach of a window of :math:`p` per cent. From the lowest rank up, each rank :math:`i` not yet swapped
+    draws a partner :math:`j`, uniformly from the ranks not yet swapped with :math:`i < j \le i + w`, and
+    :math:`x_{(i)}` and :math:`x_{(j)}` are exchanged. A rank without a partner keeps its value.
 
     See Also
     --------
@@ -64,10 +64,7 @@ class RankSwapping(ColumnMethod):
     synonyms = ("rankSwap", "argus_rankswap")
     family = "swapping and shuffling"
     title = "Rank swapping"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("moore1996", "dalenius1982", "nin2008")
     cost = "n log n"
@@ -102,8 +99,8 @@ def swap_values(values: Values, partners: Ints) -> Values:
 class RankSwappingDistribution(ColumnMethod):
     r"""Swap each value with one at a normally distributed distance in rank.
 
-    As in rank swapping every column keeps exactly its values, but no window bounds how far a value goes: an
-    intruder who knows :math:`p` can rule nobody out.
+    As in rank swapping every column keeps exactly its values, but no window bounds how far a value moves: an
+    intruder who knows :math:`p` cannot rule out any record.
 
     Let :math:`x_{(1)} \le \dots \le x_{(n)}` be the sorted values. From the lowest rank up, each rank
     :math:`i` not yet swapped draws
@@ -112,21 +109,21 @@ class RankSwappingDistribution(ColumnMethod):
 
         r \sim N\!\left(w, w^2\right), \qquad w = \frac{p\,n}{100},
 
-    until rank :math:`i + r`, rounded, is there and not yet swapped; then :math:`x_{(i)}` and
-    :math:`x_{(i + r)}` change places. After 32 draws in vain the partner is the first free rank from a
-    uniform draw out of the next :math:`\max(1, 2w)` ranks up, or the highest free one. Of an odd number of
-    values one keeps its place.
+    until rank :math:`i + r`, rounded, exists and is not yet swapped; then :math:`x_{(i)}` and :math:`x_{(i +
+    r)}` are exchanged. After 32 failed draws the partner is the first free rank from a uniform draw out of
+    the next :math:`\max(1, 2w)` ranks up, or the highest free one. Of an odd number of values one keeps its
+    place.
 
     See Also
     --------
     RankSwapping : bounds how far a value goes.
-    RankSwappingBuckets : bounds nothing either, and is coarser near by.
+    RankSwappingBuckets : has no bound either, and is coarser at short distances.
 
     Notes
     -----
     **When to use.** Where `RankSwapping` would do and the parameter is, or may become, known.
 
-    **Guarantees.** The multiset of values is unchanged. About one value in forty goes farther than
+    **Guarantees.** The multiset of values is unchanged. About one value in forty moves farther than
     :math:`3w`.
 
     **Risk to know.** Most values still move by little more than :math:`w` ranks, so distances link records
@@ -151,10 +148,7 @@ class RankSwappingDistribution(ColumnMethod):
     name = "rank-swapping-distribution"
     family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = RankSwapping.kinds
     references = ("nin2008", "herranz2015")
     cost = "n log n"
@@ -179,7 +173,7 @@ class RankSwappingDistribution(ColumnMethod):
 
 
 class RankSwappingBuckets(ColumnMethod):
-    r"""Swap each value with one from its own bucket of ranks or from another, the farther the rarer.
+    r"""Swap each value with one from its own bucket of ranks or, less often, from a more distant one.
 
     As in rank swapping every column keeps exactly its values, but no window bounds how far a value goes.
 
@@ -192,8 +186,8 @@ class RankSwappingBuckets(ColumnMethod):
         P(s \mid r) = \frac{1}{K} \cdot \frac{1}{2^{\,s - r + 1}}, \qquad s = r, r + 1, \dots, p,
 
     where :math:`K` makes the probabilities sum to one, and then its partner uniformly from the ranks of
-    bucket :math:`s` not yet swapped. If there are none left, the next bucket up that has some stands in for
-    it, or else the highest that has. Of an odd number of values one keeps its place.
+    bucket :math:`s` not yet swapped. If there are none left, the next higher bucket with free ranks is used,
+    or else the highest one. Of an odd number of values one keeps its place.
 
     See Also
     --------
@@ -204,12 +198,12 @@ class RankSwappingBuckets(ColumnMethod):
     -----
     **When to use.** Where `RankSwapping` would do and the parameter is, or may become, known.
 
-    **Guarantees.** The multiset of values is unchanged. A value leaves its bucket for one at least
-    :math:`d` buckets away with a probability of about :math:`2^{-d}`.
+    **Guarantees.** The multiset of values is unchanged. A value moves to a bucket at least :math:`d` buckets
+    away with a probability of about :math:`2^{-d}`.
 
-    **Risk to know.** About half the values stay in their bucket, and an intruder who guesses so is right as
-    often. Nin, Herranz and Torra state the number of buckets :math:`p`; here the width is stated, so that
-    more of it protects more and it compares with the window of rank swapping.
+    **Risk to know.** About half of the values stay in their bucket, and an intruder who guesses this is right
+    as often. Nin, Herranz and Torra set the number of buckets :math:`p`; here the width is set, so that a
+    larger value protects more and is comparable with the window of rank swapping.
 
     **Ties, missing, weights.** Ties are ordered by record and swapped like other values, so columns with
     few distinct values change little. Missing values stay where they are and take no rank. Weights stay
@@ -228,10 +222,7 @@ class RankSwappingBuckets(ColumnMethod):
     name = "rank-swapping-buckets"
     family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
-    analyst_note = (
-        "Each column has the values it had, so all that concerns one column holds; correlations and "
-        "other relations between columns are weakened."
-    )
+    analyst_note = COLUMNS_KEPT
     kinds = RankSwapping.kinds
     references = ("nin2008",)
     cost = "n log n"

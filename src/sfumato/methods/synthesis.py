@@ -1,4 +1,4 @@
-"""Synthesis: records drawn column by column, each from what those before it tell."""
+"""Synthesis: records drawn column by column, each conditional on the previous ones."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.methods._analyst_notes import SYNTHETIC
 from sfumato.methods._conditional_models import By, ConditionalModel, ModelColumn, fit_conditional_model
 
 #: How often records that break a rule are drawn again: up to the first from the rule's last column on, up to
@@ -40,9 +41,9 @@ _NUMBER_ROLES = (Role.IDENTIFIER, Role.GROUP, Role.HOUSEHOLD, Role.PERSON)
 
 
 class Synthesis(Method):
-    r"""Draw records column by column, each column from what those drawn before tell of it.
+    r"""Generate synthetic records, one column after another, each conditional on the previous ones.
 
-    The joint distribution is taken apart,
+    The joint distribution is factorised,
 
     .. math:: f(x_1, \dots, x_d \mid g) = f(x_1 \mid g) \prod_{j > 1} f(x_j \mid x_1, \dots, x_{j-1}, g)
 
@@ -52,9 +53,9 @@ class Synthesis(Method):
     which there are at least ``leaf``. ``"regression"`` is a normal linear model of the ranks, or linear
     discriminants of categories; ``"sample"`` draws from the column alone.
 
-    If all columns are drawn (but for numbers of persons and households, which are given anew) the records
-    are nobody's: the release is fully synthetic, and its ``source_rows`` are unknown. Else the others stay
-    with their records, and the release is partially synthetic; those that are to be told of are ``given``.
+    If all columns are drawn (numbers of persons and households are assigned new), no record belongs to a
+    person: the release is fully synthetic, and its ``source_rows`` are unknown. Otherwise the other columns
+    stay with their records, and the release is partially synthetic; columns to condition on are ``given``.
 
     See Also
     --------
@@ -64,25 +65,25 @@ class Synthesis(Method):
 
     Notes
     -----
-    **When to use.** Whole tables of mixed columns for teaching, for tests, or for analyses that nobody knows
-    yet. Relations of any shape are followed as far as the leaves are small.
+    **When to use.** Whole tables of mixed columns for teaching, for tests, or for analyses that are not known
+    in advance. Relations of any shape are followed, the more closely the smaller the leaves.
 
-    **Guarantees.** Every value is one that the column has or, with ``smoothing``, lies in the gap beside
-    one that fewer than ``leaf`` persons have. No category is drawn that fewer than ``holders`` persons have
-    (of what is the same throughout a household: households); where a column has no other, and nothing is
-    missing, all of it will be. The edit rules of the schema hold of every drawn record:
-    totals are summed, and of records that break another rule the last of its columns and those after it are
-    drawn again, so that no group is replaced by others; where that does not help the whole record is, which
-    a note counts, or the method stops. None of this bounds a risk: measure it.
+    **Guarantees.** Every value is one that the column has or, with ``smoothing``, lies in the gap beside one
+    that fewer than ``leaf`` persons have. No category is drawn that fewer than ``holders`` persons have (of
+    what is the same throughout a household: households); where a column has no other category and no missing
+    value, the whole column becomes missing. The edit rules of the schema hold of every drawn record: totals
+    are computed, and for records that violate another rule the last of its columns and those after it are
+    drawn again, so that no group is replaced by others; where that does not help, the whole record is drawn
+    again, which a note counts, or the method stops. None of this bounds the disclosure risk: measure it.
 
-    **Risk to know.** A leaf of ``leaf`` records tells what these have in common, and with many columns a
-    record may come out as it was. Records that stand out in the columns drawn first lead to leaves of their
-    like. Several copies together tell more than one. Where a person has several records, a leaf counts
-    records.
+    **Risk to know.** A leaf of ``leaf`` records reveals what these have in common, and with many columns an
+    original record may be reproduced. Records that are unusual in the columns drawn first lead to leaves of
+    similar records. Several copies together reveal more than one. Where a person has several records, a leaf
+    counts records.
 
-    **Ties, missing, weights.** Ties are values like others. Whether a value is missing is drawn first, by a
-    model of its own or as a category. Columns that are the same for all records of a household or person are
-    drawn once for it, before the others; of a fully synthetic table households and persons are drawn as
+    **Ties, missing, weights.** Ties need no special treatment. Whether a value is missing is drawn first, by
+    a model of its own or as a category. Columns that are the same for all records of a household or person
+    are drawn once for it, before the others; of a fully synthetic table households and persons are drawn as
     wholes, so that the number of records is about what was asked for. Weights are not used; a weight can be
     drawn like any column.
 
@@ -102,11 +103,8 @@ class Synthesis(Method):
     name = "synthesis"
     synonyms = ("synthetic data", "fully synthetic data", "synthpop", "CART synthesis")
     title = "Sequential synthesis"
-    analyst_note = (
-        "Values are drawn from a model: only relations that it holds can be found again. One copy "
-        "understates the doubt of an estimate; with several, combine their estimates."
-    )
-    family = "drawing anew"
+    analyst_note = SYNTHETIC
+    family = "synthetic data"
     nature = "synthetic"
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     references = ("nowok2016", "reiter2005")
@@ -116,22 +114,22 @@ class Synthesis(Method):
 
     leaf: int = param(
         5,
-        "Fewest records that a value is drawn from.",
+        "Smallest number of records that a value is drawn from.",
         ge=2,
         unit="records",
         log=True,
         tune=(3, 1000),
         drive=True,
-        hint="5 is usual; more is safer, and loses finer relations",
+        hint="5 is usual; more is safer, but loses finer relations",
         label="Smallest leaf",
     )
     by: PerColumn[By] = param(
         "cart",
-        "What a column is drawn from.",
+        "Model from which a column is drawn.",
         choices={
-            "cart": "The leaves of a tree that tells it by the columns before it (CART).",
+            "cart": "A tree that predicts it from the previous columns; values come from its leaves (CART).",
             "regression": "A linear model of its normal scores, or linear discriminants of its categories.",
-            "sample": "Its own values, whatever the other columns hold.",
+            "sample": "Its own values, independent of the other columns.",
         },
         label="Model",
     )
@@ -148,27 +146,30 @@ class Synthesis(Method):
     )
     predictors: PerColumn[str] = param(
         "",
-        "Columns that a column is drawn from, with + between; else all given and drawn before it.",
+        (
+            "Columns that a column is conditional on, with + between; by default all given and previously "
+            "drawn ones."
+        ),
         advanced=True,
     )
     records: int = param(
         0,
-        "How many records to draw; 0 is as many as there are.",
+        "Number of records to draw; 0 means as many as in the original.",
         ge=0,
         unit="records",
         label="Number of records",
     )
     smoothing: bool = param(
         True,
-        "Whether numbers and dates that fewer persons have than a leaf has records move into the gap beside.",
+        "Whether numbers and dates that fewer than `leaf` persons share are moved into the gap next to them.",
         advanced=True,
     )
     holders: int = param(
         3,
-        "Fewest persons, or households, who must have a category for it to be drawn.",
+        "Smallest number of persons, or households, that must have a category for it to be drawn.",
         ge=1,
         unit="persons",
-        hint="1 draws also what one person alone has",
+        hint="1 also draws categories of a single person",
         label="Smallest category",
         advanced=True,
     )
@@ -184,8 +185,8 @@ class Synthesis(Method):
         numbered = [name for name in table.names if table.schema[name].role in {Role.HOUSEHOLD, Role.PERSON}]
         if self.records and original_columns and numbered:
             return (
-                f"{self.name} must draw all columns to draw other numbers of households and persons, "
-                f"got kept: {quoted(original_columns)}"
+                f"{self.name} must draw all columns to change the number of records, got columns that stay: "
+                f"{quoted(original_columns)}"
             )
         return None
 
@@ -241,12 +242,12 @@ class Synthesis(Method):
         figures = {"redrawn_records": redrawn} if table.schema.rules else {}
         empty = [name for name in order if rare[name].any() and (rare[name] | table.missing(name)).all()]
         notes = [
-            f"{quoted(empty)}: left empty, since no category is had by {self.holders} persons or households"
+            f"{quoted(empty)}: empty, because no category is shared by {self.holders} persons or households"
         ] * bool(empty)
         if anew:
             notes.append(
-                f"{anew} records were drawn as a whole again, as nothing less kept the rules: others may "
-                "have taken the place of groups whose records break them"
+                f"{anew} whole records were drawn again to satisfy the rules: groups that often violate a "
+                "rule may be underrepresented"
             )
         return replace(Release.of(made, notes=tuple(notes), figures=figures), origin=origin)
 
@@ -272,7 +273,7 @@ class Synthesis(Method):
         if late:
             raise DataError(
                 f"`predictors` of `{name}` must be known before it is drawn, got: {quoted(late)}",
-                hint="say the order in `visit`; columns of a household or person are drawn before others",
+                hint="set the order in `visit`; columns of a household or person are drawn first",
             )
         rows = frame.firsts(frame.levels[name])
         rows = rows if rare.all() else rows[~rare[rows]]  # of only rare ones what is drawn is emptied
@@ -424,10 +425,11 @@ class _SyntheticRecords:
             anew = max(anew, len(places) if turn > _EARLY_ROUNDS else 0)
         texts = quoted(rule.text for rule in rules)
         raise DataError(
-            f"every drawn record must keep the rules {texts}, got: {int(broken.sum())} that break one "
-            f"after {_MOST_ROUNDS} draws",
-            hint="draw the columns of a rule next to each other with `visit`, take smaller leaves, or draw "
-            "them all: a kept value may leave no way to keep a rule",
+            f"{int(broken.sum())} drawn records violate the rules {texts} after {_MOST_ROUNDS} draws",
+            hint=(
+                "put the columns of a rule next to each other in `visit`, lower `leaf`, or draw all columns: "
+                "columns that stay may make a rule impossible"
+            ),
         )
 
     def _starts(self, rules: Sequence[Rule], places: Ints, turn: int) -> Ints:

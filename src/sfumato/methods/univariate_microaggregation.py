@@ -21,8 +21,8 @@ class UnivariateMicroaggregation(ColumnMethod):
     """What all microaggregation of single columns shares; a method writes ``partition``."""
 
     analyst_note = (
-        "Values are centres of small groups of each column, numbers usually means, dates and grades values "
-        "that occur: means hold or nearly do, and variances shrink a little."
+        "Values are centres of small groups of each column: usually means of numbers, existing values of "
+        "dates and grades. Means hold or nearly hold, and variances shrink a little."
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     cost = "n log n"
@@ -95,7 +95,7 @@ class UnivariateMicroaggregation(ColumnMethod):
 
 
 class IndividualRanking(UnivariateMicroaggregation):
-    r"""Replace each value by the centre of k neighbours in the sorted column.
+    r"""Sort each column and replace each value by the centre of its group of k neighbours.
 
     With :math:`x_{(1)} \le \dots \le x_{(n)}` sorted, each value shows the centre of its group:
 
@@ -103,8 +103,8 @@ class IndividualRanking(UnivariateMicroaggregation):
 
         y_{(i)} = \frac{1}{k} \sum_{l = k (g-1) + 1}^{k g} x_{(l)}, \qquad g = \lceil i / k \rceil
 
-    where the last group takes what is left over, so it has up to :math:`2k-1` values. The order of values
-    stays, and the loss is small; so is the protection.
+    where the last group takes what is left over, so it has up to :math:`2k-1` values. The order of values is
+    kept, and the loss is small; so is the protection.
 
     See Also
     --------
@@ -117,14 +117,15 @@ class IndividualRanking(UnivariateMicroaggregation):
     may be lost.
 
     **Guarantees.** Every group has at least :math:`k` values and at most :math:`2k-1`. Means of continuous
-    columns are unchanged up to rounding and what the schema declares; the order of values is kept, but for
-    ties that come about.
+    columns are unchanged up to rounding and what the schema declares; the order of values is kept, except for
+    new ties.
 
-    **Risk to know.** Columns are grouped apart, so combinations of protected values stay as rare as they
-    were: it is not k-anonymous on several columns, and an intruder who knows a record in several of them
-    narrows each down to the span of a group (Domingo-Ferrer and others 2002). Prefer MDAV for keys.
+    **Risk to know.** Columns are grouped separately, so combinations of protected values stay as rare as they
+    were: the release is not k-anonymous on several columns, and an intruder who knows a record in several of
+    them narrows each value down to the range of a group (Domingo-Ferrer and others 2002). Prefer MDAV for
+    keys.
 
-    **Ties, missing, weights.** Equal values are taken as they stand, so they may fall into two groups.
+    **Ties, missing, weights.** Equal values keep the order of the file, so they may fall into two groups.
     Missing values stay missing and belong to no group. With a weight column centres are weighted, so weighted
     totals are kept; sizes count values. The median of a continuous column is the middle of its two, of an
     ordinal column or date the lower one, which occurs.
@@ -151,7 +152,7 @@ class IndividualRanking(UnivariateMicroaggregation):
 
 
 class OptimalMicroaggregation(UnivariateMicroaggregation):
-    r"""Replace each value by the centre of k to 2k − 1 neighbours, in the groups that lose least.
+    r"""Sort each column and replace values by centres of groups of k to 2k − 1, with the least total loss.
 
     Of all partitions of a column into groups of at least :math:`k`, the one with the least
 
@@ -159,8 +160,8 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
 
         \mathrm{SSE} = \sum_g \sum_{i \in g} (x_i - \bar x_g)^2
 
-    is taken: exactly, not by a heuristic. Groups close over gaps in the sorted values instead of cutting
-    through clusters. An ordinal column is grouped by the position of its values.
+    is taken: exactly, not by a heuristic. Groups end at gaps in the sorted values instead of splitting
+    clusters. An ordinal column is grouped by the position of its values.
 
     See Also
     --------
@@ -169,16 +170,16 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
 
     Notes
     -----
-    **When to use.** Wherever individual ranking is: at the same :math:`k` it never loses more.
+    **When to use.** Instead of individual ranking: at the same :math:`k` it never loses more.
 
-    **Guarantees.** Every group has at least :math:`k` values and at most :math:`2k-1`; no partition into
-    such groups has a smaller SSE, but for rounding. Means of continuous columns are unchanged up to rounding
-    and what the schema declares; the order of values is kept, but for ties that come about.
+    **Guarantees.** Every group has at least :math:`k` values and at most :math:`2k-1`; no partition into such
+    groups has a smaller SSE, but for rounding. Means of continuous columns are unchanged up to rounding and
+    what the schema declares; the order of values is kept, except for new ties.
 
-    **Risk to know.** As for individual ranking: columns are grouped apart, so it is not k-anonymous on
-    several columns. Groups that hold close together are narrower spans for an intruder.
+    **Risk to know.** As for individual ranking: columns are grouped separately, so the release is not
+    k-anonymous on several columns. Tighter groups give an intruder narrower ranges.
 
-    **Ties, missing, weights.** Equal values are taken as they stand, so they may fall into two groups.
+    **Ties, missing, weights.** Equal values keep the order of the file, so they may fall into two groups.
     Missing values stay missing and belong to no group. With a weight column centres are weighted, so weighted
     totals are kept; the loss that is made least, and sizes, count each value once. Medians as for individual
     ranking.

@@ -336,7 +336,8 @@ def _corrections(
     """What to correct for, each sentence once in the note; ``paragraphs`` says under which heading."""
     titles: dict[str, dict[str, None]] = {}
     for step in steps:
-        note = fates.CORRECTIONS.get(heading) or registry.method(step["method"]).analyst_note
+        note = step.get("analyst_note") or registry.method(step["method"]).analyst_note
+        note = fates.CORRECTIONS.get(heading, note)
         titles.setdefault(note, {})[step["title"]] = None
     for note, own in titles.items():
         where = paragraphs.setdefault(note, heading)

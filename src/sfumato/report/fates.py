@@ -36,7 +36,7 @@ _BY_METHOD = {
 }  # fmt: skip
 _BY_FAMILY = {
     "noise": _NOISE, "differential privacy": _NOISE, "swapping and shuffling": _EXCHANGED,
-    "rounding and coding": _ROUNDED, "drawing anew": _DRAWN,
+    "rounding and coding": _ROUNDED, "synthetic data": _DRAWN,
 }  # fmt: skip
 #: What a value of the release is, under each heading.
 VALUES: Mapping[str, str] = {

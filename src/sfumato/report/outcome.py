@@ -437,6 +437,7 @@ def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[st
         "columns": list(taken.columns),
         "what": plain(method.summary()),
         "centres": centres_of(taken, part.original.schema),
+        "analyst_note": method.from_dict(taken.parameters).settings_note(),
     }
     own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
     return {**payload, **own}

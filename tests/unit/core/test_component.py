@@ -9,6 +9,7 @@ from sfumato.core import registry
 from sfumato.core.component import Component
 from sfumato.core.measure import ClassMeasure, Measure
 from sfumato.core.method import Gives, Method, Randomness, Takes
+from sfumato.core.requirement import parse_method
 from toys import Mean
 
 
@@ -50,3 +51,28 @@ def test_a_description_has_the_tags():
     assert (described["stochastic"], described["replay"]) == (True, False)
     assert described["epsilon_parameter"] == "epsilon"
     assert described["analyst_note"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("top-bottom-coding", "Means do not hold."),
+        ("top-bottom-coding(replace=mean)", "Means and totals hold."),
+        ("multivariate-top-coding(replace=mean)", "Means hold; medians may move."),
+        ("kim-noise(restore=exactly)", "hold exactly, up to rounding."),
+        ("hohne-noise(restore=covariances)", "Correlations hold."),
+        ("uniform-noise(per=record)", "Ratios of columns hold; covariances do not."),
+        ("date-shifting(step=7)", "Weekdays hold."),
+    ],
+)
+def test_the_note_to_analysts_follows_the_settings(setting, sentence):
+    assert parse_method(setting).settings_note().endswith(sentence)
+
+
+def test_without_a_setting_that_changes_it_the_note_to_analysts_is_that_of_the_method():
+    method = registry.method("kim-noise")
+    assert method().settings_note() == method.analyst_note
+    extras = [(cls, setting) for cls in registry.methods().values() for setting, _ in cls.analyst_extras]
+    for cls, setting in extras:
+        name, _, value = setting.partition("=")
+        assert f"{getattr(parse_method(f'{cls.name}({setting})'), name)}" == value

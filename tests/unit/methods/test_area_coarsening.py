@@ -78,13 +78,13 @@ def test_without_a_population_weights_count_and_then_persons():
     assert not release.provenance[0].notes
     shown, release = _shown(_table([*"aab"], persons=[1, 1, 2]), threshold=2)
     assert shown == [*"AAA"]
-    assert "no population is known: the persons of the file were counted" in release.provenance[0].notes
+    assert "no population was given: the persons of the file were counted" in release.provenance[0].notes
 
 
 def test_too_few_people_everywhere_show_no_area():
     shown, release = _shown(_table(["a", None]), threshold=10)
     assert shown == ["*", None]
-    assert any("none is shown" in note for note in release.provenance[0].notes)
+    assert any("no area is shown" in note for note in release.provenance[0].notes)
 
 
 def test_nothing_climbs_where_all_are_large():
@@ -97,7 +97,7 @@ def test_nothing_climbs_where_all_are_large():
     ("people", "says", "error"),
     [
         ({"a": 5}, "1 area without", DataError),
-        (dict.fromkeys(TOWNS, -1), "from 0 up", DataError),
+        (dict.fromkeys(TOWNS, -1), "0 or more", DataError),
     ],
 )
 def test_a_population_that_does_not_tell_is_an_error(people, says, error):
@@ -133,5 +133,5 @@ def _written(folder, source):
 def test_nobody_lives_nowhere():
     frame = pl.DataFrame({"town": pl.Series([], dtype=pl.String)})
     table = Table(frame, Schema((Column("town", Kind.NOMINAL, Role.KEY),)))
-    with pytest.raises(RefusedError, match="records to show by area, got: none"):
+    with pytest.raises(RefusedError, match="must be given records, got: none"):
         protect(table, AreaCoarsening(), columns=["town"], seed=1)

@@ -131,7 +131,7 @@ def test_no_move_leaves_the_table_and_says_so():
     released = DataSwapping(order=2, share=50).apply(table_of(frame), Run(seed=1))
     assert released.table.frame.equals(frame)
     assert released.notes == tuple(
-        f"`{name}`: 15 records fewer than asked for were exchanged" for name in "abc"
+        f"`{name}`: 15 records fewer than requested were exchanged" for name in "abc"
     )
 
 

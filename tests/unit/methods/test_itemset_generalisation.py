@@ -137,5 +137,5 @@ def test_on_the_command_line(tmp_path, capfd):
 def test_nobody_has_no_sets():
     frame = pl.DataFrame({"basket": pl.Series([], dtype=pl.List(pl.String))})
     table = Table(frame, Schema((Column("basket", Kind.SET, Role.KEY),)))
-    with pytest.raises(RefusedError, match="records with sets, got: none"):
+    with pytest.raises(RefusedError, match="must be given records, got: none"):
         protect(table, ItemsetGeneralisation(), columns=["basket"], seed=1)

@@ -185,8 +185,8 @@ def test_a_release_says_which_columns_show_values_of_people():
             for centre in ("auto", "mean", "median")
         }
         assert said["mean"] == ()
-        assert said["auto"][0].startswith("in `day` groups show no mean")
-        assert said["median"][0].startswith("in `day`, `pay` groups")
+        assert said["auto"][0].startswith("groups of `day` show no mean")
+        assert said["median"][0].startswith("groups of `day`, `pay` show")
 
 
 def test_centres_by_column():
@@ -371,7 +371,7 @@ def test_projection_groups_by_rank_along_the_line():
 
 
 def test_projection_does_not_sum_up_words():
-    with pytest.raises(RefusedError, match="must be given ordered columns to sum up, got: `area`"):
+    with pytest.raises(RefusedError, match="needs ordered columns for the sum, got: `area`"):
         protect(ProjectionMicroaggregation(k=3, line="sum"), people())
     assert protect(ProjectionMicroaggregation(k=3, line="sum"), people().aimed_at(("age", "grade")))
 

@@ -322,7 +322,7 @@ def test_codes_of_which_the_table_holds_a_part_are_cut_as_much_as_other_keys():
     columns = (Column("zip", Kind.NOMINAL, Role.KEY), Column("age", Kind.CONTINUOUS, Role.KEY))
     release = Mondrian(k=10).apply(Table(pl.DataFrame(frame), Schema(columns)), Run(seed=1))
     assert to_text(release.table.frame["zip"]).n_unique() > 3
-    assert "codes of `zip` are shown by what those of a group begin with" in release.notes
+    assert "codes of `zip` are shown by the prefix that each group shares" in release.notes
 
 
 def test_texts_with_numbers_have_a_natural_order():
@@ -430,7 +430,7 @@ def test_one_missing_key_takes_the_lowest_along():
     table = Table(pl.DataFrame({"age": [1, 2, 9, 10, None]}), Schema(age))
     release = Mondrian(k=2).apply(table, Run(seed=1))
     assert to_text(release.table.frame["age"]).to_list() == ["*", "[2;11]", "[2;11]", "[2;11]", "*"]
-    assert release.notes == ("2 cells show any value, since the key is missing for others of their group",)
+    assert release.notes == ("2 cells show the wildcard, as the key is missing for others in their group",)
 
 
 def test_what_cannot_hold_is_an_error_and_no_release():

@@ -214,7 +214,7 @@ def test_missing_values_stay_and_do_not_spread(method, incomes):
     incomes[::5, 2] = np.nan
     if getattr(method, "restore", "") in {"exactly", "covariances"}:
         with pytest.raises(
-            RefusedError, match="complete columns to restore covariances, got: holes in `c0`, `c2`"
+            RefusedError, match="complete columns to restore covariances, got: missing values in `c0`, `c2`"
         ):
             protected(method, incomes)
         return

@@ -159,7 +159,7 @@ def test_counts_after_another_step_on_the_column_are_not_corrected():
 
 
 def test_without_a_matrix_nothing_is_corrected():
-    with pytest.raises(DataError, match="keeps its matrix"):
+    with pytest.raises(DataError, match="with its private matrix"):
         corrected_counts(Release.unchanged(Table(JOBS, Schema((Column("job", Kind.NOMINAL),)))))
 
 

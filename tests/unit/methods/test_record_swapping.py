@@ -233,7 +233,7 @@ def test_without_a_number_everyone_is_a_household():
 
 def test_a_household_in_two_areas_is_refused_without_naming_them():
     table = table_of(hh="1122", area=["Nord", "Ost", "West", "West"], job="aaaa")
-    with pytest.raises(DataError, match="1 records that differ") as caught:
+    with pytest.raises(DataError, match="1 record different from the first") as caught:
         swapped(table, TargetedSwapping())
     assert not any(word in str(caught.value) for word in ("Nord", "Ost", "West"))
 

@@ -122,7 +122,7 @@ def test_without_marginals_values_are_copied_as_they_are_there():
     release = filled(table)
     assert Counter(release.table.frame["a"]) == {"a": 8, "b": 4}
     assert release.provenance[0].notes == (
-        "no marginals were given: values in proportion to those that are not masked",
+        "no marginals were given: values are drawn in proportion to the unmasked ones",
     )
 
 
@@ -156,7 +156,7 @@ def test_marginals_that_are_none():
         filled(table, table_of(["a"]))
     with pytest.raises(UnknownNameError):
         protect(table, Regeneration(marginals="nowhere"), columns=["a"])
-    with pytest.raises(RefusedError, match="must fill what is coarse too"):
+    with pytest.raises(RefusedError, match="cannot fill generalised"):
         filled(table, masked="missing")
 
 

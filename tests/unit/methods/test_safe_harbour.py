@@ -45,7 +45,7 @@ def test_turns_are_taken_one_after_the_other_by_those_who_are_still_rare():
     release = masked(table, SafeHarbour(order="age@1, race, age"))
     assert texts(release.table, "age") == ["[30;39]", "[30;39]", "50", "50", "[60;69]", "[60;69]", "*"]
     assert texts(release.table, "race") == ["a", "a", "b", "b", "*", "*", "*"]
-    assert release.provenance[0].notes == ("1 record still alike to fewer than 2 when the order ended",)
+    assert release.provenance[0].notes == ("1 record still in classes of fewer than 2 when the order ended",)
 
 
 def test_a_column_may_climb_twice_before_it_is_suppressed():
@@ -165,7 +165,7 @@ def test_a_level_that_is_not_there():
 def test_what_is_coarse_can_be_suppressed_but_not_climb():
     once = masked(table_of(age=[31, 33, 97]), SafeHarbour(order="age@1")).table
     assert texts(masked(once, SafeHarbour(order="age")).table, "age") == ["[30;39]", "[30;39]", "*"]
-    with pytest.raises(RefusedError, match="must climb from exact values, got: generalised ones in `age`"):
+    with pytest.raises(RefusedError, match="must be given exact values, got: generalised ones in `age`"):
         masked(once, SafeHarbour(order="age@2"))
 
 

@@ -90,7 +90,7 @@ def test_the_name_of_a_new_column_is_free():
 
 
 def test_households_that_nobody_tells_are_refused():
-    with pytest.raises(RefusedError, match="column of that role"):
+    with pytest.raises(RefusedError, match="column with the role household"):
         protect(_table(5), Sampling(by="household"), columns=["job"])
 
 

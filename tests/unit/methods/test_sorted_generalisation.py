@@ -240,12 +240,12 @@ def test_what_a_sensitive_column_must_be():
     with pytest.raises(RefusedError, match="with an order, got: `s` \\(nominal\\)"):
         CloseGeneralisation(k=2).apply(table, Run(seed=1))
     plain = keyed({"a": [1, 2, 3], "b": [1, 2, 3]})
-    with pytest.raises(RefusedError, match="must find a sensitive column"):
+    with pytest.raises(RefusedError, match="must be given a sensitive column"):
         CloseGeneralisation(k=2, t=0.1).apply(plain, Run(seed=1))
     with pytest.raises(RefusedError, match="must not be a key, got: `b`"):
         CloseGeneralisation(k=2, sensitive="b").apply(plain, Run(seed=1))
     release = CloseGeneralisation(k=2).apply(plain, Run(seed=1))
-    assert release.notes == ("no column is sensitive: the groups are k alike, and no more",)
+    assert release.notes == ("no column is sensitive: the groups are only k-anonymous",)
 
 
 # t-closeness first -------------------------------------------------------------------------------------

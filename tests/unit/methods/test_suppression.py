@@ -128,9 +128,9 @@ def test_relying_on_others_takes_the_fewest_cells():
 def test_what_relying_on_others_does_not_protect_is_said():
     table = table_of({"job": list("abcde")})
     lean = LocalSuppression(k=2, missing="any", rely_on_others=True).protect(table, Run(seed=1))
-    assert lean.notes[1] == "k is 1 where a missing key is a value of its own"
+    assert lean.notes[1] == "k is 1 if a missing key counts as a value of its own"
     assert lean.notes[2].startswith(
-        "4 records would have fewer than k alike without those that show no key (1)"
+        "4 records would be in classes of fewer than k without the records that show no key (1)"
     )
     assert lean.figures == {
         "cells_suppressed": 1,
@@ -159,7 +159,7 @@ def test_where_others_cannot_be_relied_on_it_is_said():
     table = table_of({"a": list("xyz"), "b": list("uvw"), "who": [1, 1, 2]}, {"who": Role.PERSON})
     method = LocalSuppression(k=2, combine=1, missing="any", rely_on_others=True)
     release = method.protect(table.aimed_at(("a", "b")), Run(seed=1))
-    assert release.notes[-1].startswith("cells suppressed in others are not relied on")
+    assert release.notes[-1].startswith("rely_on_others was not used")
 
 
 def test_combinations_of_keys_have_their_own_k():
@@ -178,7 +178,7 @@ def test_combinations_of_keys_have_their_own_k():
 @pytest.mark.parametrize(
     ("settings", "must"),
     [
-        ({"subsets": "a+nobody"}, "no key among those to be protected"),
+        ({"subsets": "a+nobody"}, "no key among the protected ones"),
         ({"subsets": "a:x"}, "whole number"),
         ({"subsets": "a:0"}, "whole number"),
         ({"also": ["no-such-model >= 2"]}, "no-such-model"),
@@ -200,10 +200,10 @@ def test_too_many_combinations_are_refused():
 def test_what_cannot_hold_is_an_error():
     with pytest.raises(UnreachableError, match="at least 5 people"):
         release_of(table_of({"a": list("xyz")}), LocalSuppression(k=5))
-    with pytest.raises(UnreachableError, match="protects nobody"):
+    with pytest.raises(UnreachableError, match="protects no one"):
         release_of(table_of({"a": list("xyz")}), LocalSuppression(k=2, missing="worst"))
     table = table_of({"a": list("xyz"), "ill": ["flu"] * 3}, {"ill": Role.SENSITIVE})
-    with pytest.raises(UnreachableError, match="when no key is shown"):
+    with pytest.raises(UnreachableError, match="even if no key is shown"):
         release_of(table, LocalSuppression(k=1, also=["l >= 2"]))
 
 
@@ -292,7 +292,7 @@ def test_the_limit_is_kept():
 
 def test_nobody_left_is_an_error():
     table = table_of({"job": list("abc")})
-    with pytest.raises(UnreachableError, match="leave some record"):
+    with pytest.raises(UnreachableError, match="would suppress all"):
         release_of(table, RecordSuppression(k=2, show="drop"))
     assert shown(release_of(table, RecordSuppression(k=2)), "job") == ["*"] * 3
 

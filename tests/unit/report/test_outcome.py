@@ -402,7 +402,10 @@ def test_no_risk_and_no_count_of_the_original_is_public():
     assert public["records"] == {"released": 400}
     assert public["requirements"] == {"met": 1, "of": 1}
     assert set(public["strip"]) == {"losses"}
-    assert all(set(each) == {"method", "title", "columns", "what", "centres"} for each in public["steps"])
+    assert all(
+        set(each) == {"method", "title", "columns", "what", "centres", "analyst_note"}
+        for each in public["steps"]
+    )
     risks = [cls.title for cls in registry.measures().values() if cls.aspect == "risk"]
     page = guarded().page(public=True)
     assert not [title for title in risks if f">{title}<" in page or f'"{title}"' in page]

@@ -105,14 +105,7 @@ def search_row(sieve_: Sieve, space: CostSpace, row: int, below: int, keys: Sing
 
 
 def search(  # noqa: PLR0917
-    filter_: Filter,
-    active: Ints,
-    k: int,
-    prices: Ints,
-    below: Ints,
-    reach: SearchRadius,
-    *,
-    beat: Beat,
+    filter_: Filter, active: Ints, k: int, prices: Ints, below: Ints, reach: SearchRadius, *, beat: Beat
 ) -> tuple[Ints, Singles]:
     """Find up to k columns of least key for each active row, less than ``below``.
 

@@ -19,14 +19,7 @@ import numpy as np
 
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.assignment.assign import Assignment
-from sfumato.kernels.assignment.costs import (
-    Frame,
-    costs_of_pairs,
-    distinct,
-    doubt_of,
-    frame,
-    limits_of,
-)
+from sfumato.kernels.assignment.costs import Frame, costs_of_pairs, distinct, doubt_of, frame, limits_of
 from sfumato.kernels.assignment.covers import cover
 from sfumato.kernels.assignment.tight import TightComponents, TightPairs, is_settled, parts_of, units_of
 from sfumato.kernels.assignment.verification import scan

@@ -36,13 +36,7 @@ class BoxTree(NamedTuple):
 
 
 def first_covering(
-    points: Floats,
-    lows: Floats,
-    highs: Floats,
-    *,
-    lists: Ints,
-    members: Bytes,
-    tick: Tick | None = None,
+    points: Floats, lows: Floats, highs: Floats, *, lists: Ints, members: Bytes, tick: Tick | None = None
 ) -> Ints:
     """Find for each point the first box that covers it, −1 where none does.
 

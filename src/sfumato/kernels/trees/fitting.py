@@ -40,13 +40,7 @@ class OwnedBoxTree(NamedTuple):
 
 
 def fits(
-    lows: Codes,
-    highs: Codes,
-    owners: Ints,
-    asked: Ints,
-    *,
-    effort: int,
-    tick: Tick | None = None,
+    lows: Codes, highs: Codes, owners: Ints, asked: Ints, *, effort: int, tick: Tick | None = None
 ) -> NDArray[np.int8]:
     """Say of each box asked for whether boxes of other owners cover it together.
 

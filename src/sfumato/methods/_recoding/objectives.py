@@ -37,10 +37,10 @@ OBJECTIVES: dict[str, str] = {
     "loss": "The share of the leaves of its hierarchy that a label covers; a suppressed one covers all.",
     "granularity": "How much of the domain of its key a cell spans (generalised-information-loss).",
     "precision": "How far a cell has climbed in its hierarchy (precision-loss).",
-    "non-uniform-entropy": "The information that is lost on which value a cell had (non-uniform-entropy).",
-    "discernibility": "How many pairs of records are alike; a suppressed one is alike to all.",
-    "average-class-size": "How many records there are to a class; those suppressed are one.",
-    "classification": "How many records are suppressed, or not of the most frequent target of their class.",
+    "non-uniform-entropy": "The information lost about the value of a cell (non-uniform-entropy).",
+    "discernibility": "The number of pairs of records with equal keys; a suppressed record equals all.",
+    "average-class-size": "The average size of an equivalence class; suppressed records form one class.",
+    "classification": "The number of records suppressed or not of their class's most frequent target.",
 }
 Aggregate = Literal["geometric", "arithmetic"]
 
@@ -249,7 +249,7 @@ def _loss_by_level(table: Table, key: KeyLevels, amounts: Floats, measure: str, 
 
 @dataclass(frozen=True, eq=False)
 class DiscernibilityObjective(Objective):
-    """How many pairs of records are alike; a suppressed one is alike to all."""
+    """The number of pairs of records with equal keys; a suppressed record equals all."""
 
     n: int
 

@@ -185,7 +185,7 @@ class LatticeSearch:
         if self.n_nodes > _COUNTABLE:
             raise RefusedError(
                 f"the levels of all keys must make at most 2^62 nodes, got: {float(self.n_nodes):.1e}",
-                hint="protect fewer keys, or give hierarchies with fewer levels",
+                hint="protect fewer keys, or use hierarchies with fewer levels",
             )
         self._marks = np.zeros(self.n_nodes if self.n_nodes <= _MARKED else 0, dtype=np.uint8)
         self._tops = np.empty((0, len(self._heights)), dtype=np.int64)
