@@ -126,7 +126,7 @@ def test_a_release_for_someone(patients, tmp_path):
     assert "diagnosis untouched" in repr(made)
     assert "<table>" in made._repr_html_()
     assert set(made.to_frame()["fate"]) == {"changed", "untouched", "left out"}
-    assert "What happened to each column?" in made.report(tmp_path / "page.html").read_text()
+    assert "Columns" in made.report(tmp_path / "page.html").read_text()
     assert json.loads((tmp_path / "page.json").read_text())["public"] is False
     assert "Public form." in made.report(tmp_path / "page.html", public=True, overwrite=True).read_text()
     with pytest.raises(PlanError, match="every column must have a role"):

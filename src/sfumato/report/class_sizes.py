@@ -1,4 +1,4 @@
-"""Class sizes: how many records look alike in what the intruder knows, before and after."""
+"""Sizes of equivalence classes by what the intruder knows, before and after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.report.values import ChartRules, merge_neighbours, merged_shares
 
 #: Groups of sizes begin at these numbers of each decade, and at 3.
 _STEPS = (1, 2, 5)
-#: So many groups are shown even if nobody is in the larger ones: 1, 2, 3–4, 5–9.
+#: So many groups are shown even if the larger ones are empty: 1, 2, 3–4, 5–9.
 _MIN_GROUPS_SHOWN = 4
 
 
@@ -95,12 +95,10 @@ def _tables_to_show(counts: Mapping[str, Ints], rules: ChartRules) -> tuple[list
 
 
 def _too_few(rules: ChartRules) -> str:
-    return (
-        f"Suppressed: class sizes cannot be told without showing groups of fewer than {rules.floor} records."
-    )
+    return f"Suppressed: class sizes cannot be shown without groups of fewer than {rules.floor} records."
 
 
-def said_group(group: Sequence[int]) -> str:
+def size_group(group: Sequence[int]) -> str:
     """A group of sizes in words: 1, 2, 3–4, 5–9."""
     first, last = group
     return f"{first:,}" if first == last else f"{first:,}–{last:,}"

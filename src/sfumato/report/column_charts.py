@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sfumato.report import frame
-from sfumato.report.class_sizes import said_group
+from sfumato.report.class_sizes import size_group
 from sfumato.report.frame import Row, Spec, chart, layer, layer_charts, nominal, quantitative, tips
 
 #: Charts that stand beside each other are of one height.
@@ -51,7 +51,7 @@ def charts_of_classes(
 
 def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
-    places, widths = _places(entry)
+    (places, widths), log = _places(entry), entry["axis"] == "log"
     rows, tables = [], frame.method_rows(outcomes, entry["shares"])
     for series in tables:
         heights = [share / w for share, w in zip(entry["shares"][series["key"]], widths, strict=True)]
@@ -65,7 +65,8 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     lined: Spec = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     bins = {"x": x, "x2": {"field": "x2"}, "tooltip": tooltip}
     return chart(
-        f"Distribution of {column_title(entry)}: the original and what was released, over common bins.",
+        f"Distribution of {column_title(entry)}",
+        f"Grey is the original, each coloured line a release{', on a logarithmic axis' if log else ''}.",
         layer(
             "area",
             both,
@@ -125,7 +126,7 @@ def _tick(entry: Mapping[str, Any], place: float, *, above: bool) -> str:
     return f"{place:,.10g}".replace("-", "−")
 
 
-def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], description: str = "") -> Spec:
+def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], caption: str = "") -> Spec:
     """A grey bar per value for the original, a mark per release."""
     categories = entry["categories"]
     gap = min(8.0, 48 / len(entry["shares"]))
@@ -136,12 +137,13 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
     both = {
         "x": x,
         "y": y,
-        "tooltip": tips(label="Table", value=column_title(entry), said="Share of records"),
+        "tooltip": tips(label="Table", value=column_title(entry), text="Share of records"),
     }
     beside = {"yOffset": {"field": "offset", "type": "quantitative", "scale": None}}
     marked = {"color": frame.by_method(outcomes), "shape": frame.by_method(outcomes, channel="shape")}
     return chart(
-        description or f"Shares of the values of {column_title(entry)} in the original and in the releases.",
+        caption or f"Share of records by value of {column_title(entry)}",
+        "Grey bars are the original, coloured marks the releases.",
         layer(
             "bar", both, where=frame.filter_rows(original=True), color=frame.GREY_FILL, height={"band": 0.85}
         ),
@@ -165,7 +167,7 @@ def _bar_rows(
             **series,
             "value": value,
             "share": share,
-            "said": f"{share:.1%}",
+            "text": f"{share:.1%}",
             "offset": middle + gap * (i - len(tables) / 2),
         }
         for i, series in enumerate(tables)  # the original is the first: the releases stand around the middle
@@ -176,9 +178,10 @@ def _bar_rows(
 def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """The distribution functions, drawn through quantiles: the original as a broad grey line."""
     series, x = frame.method_rows(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
-    tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, column_title(entry))]
+    tooltip = [*tips(label="Table", text="Share at or below"), _value_tip(x, column_title(entry))]
     return chart(
-        f"Share of records at or below each value of {column_title(entry)}: the original and the releases.",
+        f"Share of records at or below each value of {column_title(entry)}",
+        "Where a line covers the broad grey one, the release has the distribution of the original.",
         *frame.curves(x, frame.share_axis("level"), outcomes, tooltip, order="level"),
         rows=_quantile_rows(entry, series),
         height=CHART_HEIGHT,
@@ -200,12 +203,13 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     ends = [{"value": end} for end in ((min(values), max(values)) if values else ())]
     x, y = value_axis(entry, "original"), value_axis(entry, "value")
     x["axis"] = y["axis"] = {"tickCount": 5}
-    tooltip = tips(label="Method", said="Share at or below")
+    tooltip = tips(label="Method", text="Share at or below")
     tooltip += [_value_tip(x, "Original"), _value_tip(y, "Release")]
     both = {"x": x, "y": y, "order": {"field": "level"}}
     lined = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     return chart(
-        f"Quantiles of {column_title(entry)} after against before: on the diagonal nothing has changed.",
+        f"Quantiles of {column_title(entry)} in the release against the original",
+        "On the grey diagonal nothing has changed.",
         frame.broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
         layer_charts(
             layer("line", lined, strokeWidth=1.5),
@@ -225,7 +229,7 @@ def _quantile_rows(entry: Mapping[str, Any], series: Sequence[Row]) -> list[Row]
     return [
         {
             "level": level,
-            "said": f"{level:.0%}",
+            "text": f"{level:.0%}",
             **{
                 key: value if value > 0 or entry["axis"] != "log" else None
                 for key, value in zip(keys, values, strict=True)
@@ -239,9 +243,9 @@ def _quantile_rows(entry: Mapping[str, Any], series: Sequence[Row]) -> list[Row]
 
 def class_bars(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
     """A grey bar per group of sizes for the original, a mark per release."""
-    groups = [said_group(group) for group in found["groups"]]
+    groups = [size_group(group) for group in found["groups"]]
     entry = {"column": "size of the class", "label": "", "categories": groups, "shares": found["shares"]}
-    return bars(entry, outcomes, "Shares of records by the size of their class, original and releases.")
+    return bars(entry, outcomes, "Share of records by the size of their equivalence class")
 
 
 def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
@@ -250,10 +254,11 @@ def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]])
     rows = _running_sums(found, series)
     axis = {"grid": False, "values": [row["k"] for row in rows], "labelOverlap": True}
     x = quantitative("k", scale={"type": "log", "nice": False}, axis=axis)
-    tooltip = tips(label="Table", said="Class of", value="Share of records")
+    tooltip = tips(label="Table", text="Class of", value="Share of records")
     tooltip[-1]["format"] = ".1%"
     return chart(
-        "Share of records in classes smaller than k, by k, of the original and of the releases.",
+        "Share of records in equivalence classes of fewer than k",
+        "The axis of k is logarithmic. Grey is the original; the lower a line, the fewer small classes.",
         *frame.curves(x, frame.share_axis("value"), outcomes, tooltip, order="k"),
         rows=rows,
         height=class_bars(found, outcomes)["height"],  # it stands beside them
@@ -269,7 +274,7 @@ def _running_sums(found: Mapping[str, Any], series: Sequence[Row]) -> list[Row]:
     return [
         {
             "k": limit,
-            "said": f"fewer than {limit:,}",
+            "text": f"fewer than {limit:,}",
             **{key: min(round(sums[key][place], 4), 1) for key in sums},
         }
         for place, limit in enumerate(limits)

@@ -63,7 +63,7 @@ def _distribution(
             else _category_counts(tables, name, rules)
         )
     except DataError:
-        found = {"note": "A release has values of another kind here, which cannot be drawn on one axis."}
+        found = {"note": "A release has values of another kind, which cannot be drawn on the same axis."}
     return {**payload, **found}
 
 
@@ -76,7 +76,7 @@ def _numeric_distribution(tables: Mapping[str, Table], name: str, rules: ChartRu
     columns = {key: np.sort(values[~np.isnan(values)]) for key, values in columns.items()}
     values = columns["original"]
     if not len(values):
-        return {"note": "The original has no values here."}
+        return {"note": "The original has no values in this column."}
     if values[0] == values[-1]:
         return {"note": "The original has the same value in every record."}
     axis = _axis(columns, rules, date=original.schema[name].kind is Kind.DATE)
@@ -236,7 +236,7 @@ def _category_counts(tables: Mapping[str, Table], name: str, rules: ChartRules) 
         }
     values = sorted(set().union(*by_table.values()))
     if not by_table["original"]:
-        return {"note": "The original has no values here."}
+        return {"note": "The original has no values in this column."}
     counts = np.array([[by_table[key].get(value, 0) for value in values] for key in tables], dtype=np.int64)
     shown, others = _values_to_show(counts, rules)
     if not shown or (len(shown) == 1 and not others):
@@ -301,6 +301,6 @@ def _too_few(rules: ChartRules) -> str:
     if not rules.coarse:
         return "There are too few records to draw a distribution."
     return (
-        f"Suppressed: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
-        "or the ends of the distribution."
+        f"Suppressed: a chart would show groups of fewer than {rules.floor} records or the ends of the "
+        "distribution."
     )

@@ -1,8 +1,8 @@
 """What is filed with a release: the evidence for an officer, the change note for analysts, the data card.
 
-The evidence has the headings of ISO/IEC 27559 and what others ask. Whatever is measured stands in the report
-beside it: evidence says where (``see``, a JSON pointer). What nobody has said or measured is said to be
-missing. `evidence.schema.json` in ``static`` is its schema.
+The evidence has the headings of ISO/IEC 27559 and what others ask. The report beside it
+holds what is measured; the evidence says where (``see``, a JSON pointer). What was not stated or not measured
+is marked as missing. `evidence.schema.json` in ``static`` is its schema.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ CONFIDENTIAL = "confidential: with the owner"
 #: What the owner says that stays with them.
 _INTERNAL = ("threats", "intruder_test", "basis", "expert")
 NOT_STATED = "not stated"
-#: What the owner says that may leave, and the heading it stands under.
+#: What the owner says that may leave, and its heading.
 CARD: Mapping[str, str] = {
-    "description": "What it is",
-    "population": "Whom it is about",
-    "period": "When the data are from",
-    "publisher": "Who gives it out",
-    "contact": "Whom to ask",
-    "purpose": "What it is for",
+    "description": "Description",
+    "population": "Population",
+    "period": "Reference period",
+    "publisher": "Publisher",
+    "contact": "Contact",
+    "purpose": "Purpose",
     "legal_basis": "Legal basis",
-    "recipients": "Who receives it",
+    "recipients": "Recipients",
     "terms": "Terms of use",
     "safeguards": "Safeguards",
-    "transparency": "What the people it is about were told",
-    "review_date": "To be reviewed on",
+    "transparency": "Information given to the people concerned",
+    "review_date": "Review date",
 }
-#: What of that the first page of a report says.
-SAID_FIRST = ("purpose", "recipients", "contact")
+#: What of that is on the first page of a report.
+FIRST_PAGE = ("purpose", "recipients", "contact")
 #: Holds of every release, whatever else its terms are.
-_NOBODY = "Nobody may try to find out whom a record is about, alone or by linking it with other data."
+_NO_REIDENTIFICATION = "Recipients must not try to re-identify anyone, also not by linking with other data."
 _INTRODUCTION = (
-    "What was done to the data before they were given out, and what to correct for when you analyse them. "
-    "Parameters are not told: they would help who tries to undo it."
+    "What was done to the data before their release, and what to correct for in an analysis. Parameters are "
+    "not published, because they would help an intruder."
 )
 #: What is meant by headings whose columns are only named.
 _MEANING = {
-    fates.RENAMED: "Numbers of people or households: alike for alike, and nothing else.",
-    fates.AS_THEY_WERE: "Nothing was done to them.",
-    fates.LEFT_OUT: "So that nobody is named or found by them.",
-    fates.EMPTIED: "No cell says anything.",
+    fates.RENAMED: "Equal pseudonyms mean the same person or household; they have no other meaning.",
+    fates.UNCHANGED: "Their values are those of the original.",
+    fates.REMOVED: "They could identify people or link their records.",
+    fates.EMPTIED: "No cell has a value.",
 }
 #: What happened, and what to correct for, where no step of the recipe says it.
 _WITHOUT_STEP = {
     fates.WEIGHTS: (
-        "Each record has the mean weight of those that look alike: exact ones tell who is with whom.",
-        "Totals by the columns that make records look alike stay; others are smoothed, the design is gone.",
+        "Each record has the mean weight of its class: exact weights show which records belong together.",
+        "Totals by the columns that define the classes stay; others are smoothed, and the design is lost.",
     ),
-    fates.MENDED: ("Mended, or changed with another column: rules of the data hold again.", ""),
+    fates.CORRECTED: ("Corrected, or changed with another column, so that the edit rules hold again.", ""),
 }
 
 
@@ -87,8 +87,8 @@ def evidence_of(
     ----------
     about
         What the owner says of the release.
-    told
-        What the report tells, which the evidence points to.
+    content
+        The report, which the evidence points to.
     files
         The hashes of the released files by their names.
     decision
@@ -128,7 +128,7 @@ def _about(about: About, *, public: bool) -> dict[str, str]:
 
 
 def _see(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Where the report tells something, and whether it does."""
+    """Where the report has something, and whether it does."""
     if content.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if content["public"] and key not in content else NOT_STATED}
     return {
@@ -162,8 +162,8 @@ def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[s
         "source": _see(content, "source"),
         "attributes": _see(content, "roles"),
         "attack_model": {
-            "risk": "of the record at most risk, or the mean of all: each score says which",
-            "reference": "the persons of the file, known to be in it, unless a scenario says otherwise",
+            "risk": "of the record at most risk, or the mean over all records: each score says which",
+            "reference": "people in the file, whom the intruder knows to be in it, unless a scenario differs",
         },
         "files": [{"name": name, "sha256": sha} for name, sha in files.items()],
     }
@@ -172,7 +172,7 @@ def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[s
 def _identifiability(
     about: Mapping[str, str], content: Mapping[str, Any], *, in_series: bool
 ) -> dict[str, Any]:
-    alone = {"see": None, "says": "it is not one of a series"}
+    alone = {"see": None, "says": "the release is not part of a series"}
     return {
         "requirements": _requirement_tally(content),
         "quantified": _see(content, "risks"),
@@ -238,7 +238,7 @@ def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, An
         "scope": f"{content['records']['released']} records; {about['description']}",
         "method": [step["title"] for step in content["steps"]],
         "quantified_risk": _see(content, "risks"),
-        "practice": "a risk below 0.09 is usual practice, and no threshold of the rule",
+        "practice": "a risk below 0.09 is common practice; the rule itself sets no threshold",
         "conditions": about["safeguards"],
         "expiry": about["review_date"],
         "expert": about["expert"],
@@ -280,7 +280,7 @@ def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_note(content: Mapping[str, Any]) -> str:
-    """The note as Markdown, of what the public form of a report tells: by what happened to the columns."""
+    """The note as Markdown, from the public form of a report: by what happened to the columns."""
     steps, paragraphs = content["steps"], dict[str, str]()
     return "\n".join(
         [
@@ -340,7 +340,7 @@ def _corrections(
         titles.setdefault(note, {})[step["title"]] = None
     for note, own in titles.items():
         where = paragraphs.setdefault(note, heading)
-        words = note if where == heading else f"as under “{where}”."
+        words = note if where == heading else f"see “{where}”."
         yield f"- **To correct for** ({', '.join(own)}): {words}"
 
 
@@ -348,12 +348,12 @@ def _corrections(
 
 
 def data_card(about: About, content: Mapping[str, Any]) -> str:
-    """The card as Markdown, of what the owner says and of what the public form of the report tells.
+    """The card as Markdown, from what the owner says and the public form of the report.
 
-    What nobody has said is said to be missing.
+    What the owner has not stated is marked as missing.
     """
     facts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
-    facts["terms"] = f"{_NOBODY} Beside that: {facts['terms']}"
+    facts["terms"] = f"{_NO_REIDENTIFICATION} Further terms: {facts['terms']}"
     columns = [
         f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
         for heading, own in fates.by_fate(content["roles"], content["steps"]).items()
@@ -373,14 +373,14 @@ def data_card(about: About, content: Mapping[str, Any]) -> str:
             "|---|---|---|",
             *columns,
             "",
-            "What to correct for in an analysis stands in `change-note.md`.",
+            "`change-note.md` explains what to correct for in an analysis.",
             "",
         ]
     )
 
 
 def text_or_unknown(value: str | tuple[str, ...]) -> str:
-    """What was said, or that nothing was."""
+    """What was stated, or that nothing was."""
     text = value if isinstance(value, str) else "; ".join(value)
     return text.strip() or NOT_STATED
 

@@ -45,11 +45,12 @@ CONFIG: Spec = {
 }  # fmt: skip
 
 
-def chart(description: str, *layers: Spec, rows: Iterable[Row] | None = None, **more: Any) -> Spec:
-    """A specification as wide as its place, which says in words what it shows."""
+def chart(caption: str, reads: str, *layers: Spec, rows: Iterable[Row] | None = None, **more: Any) -> Spec:
+    """A specification as wide as its place; the page shows what is drawn (caption) and how to read it."""
     body = layers[0] if len(layers) == 1 else {"layer": list(layers)}
+    words = {"description": f"{caption}. {reads}", "usermeta": {"title": caption, "subtitle": reads}}
     data = {} if rows is None else {"data": inline(rows)}
-    return {"description": description, "width": "container", "config": CONFIG, **data, **body, **more}
+    return {**words, "width": "container", "config": CONFIG, **data, **body, **more}
 
 
 def layer(
