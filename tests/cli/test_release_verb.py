@@ -269,7 +269,7 @@ def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
 def test_a_secure_release_only_loses_its_names(run, people, tmp_path):
     code, out, _ = run("release", "people.csv", "--for", "secure", "--role", "x=other", "--out", "safe")
     assert code == 0
-    assert "nothing is required of its risk" in out
+    assert "There is no requirement on risk" in out
     assert "WARNING: in the release k = 1" in out
     assert json.loads((tmp_path / "safe" / "private" / "trail.private.json").read_text())["unjudged"] is True
 

@@ -239,8 +239,8 @@ def _figures(judgement: Judgement) -> str:
     requirement = judgement.requirement
     if not judgement.is_met:
         return f"{requirement.short} is not met"
-    how = " (estimated)" if requirement.is_estimated(judgement.score) else ""
-    return f"{requirement.short} is met: {requirement.worst(judgement.score):.3g}{how}"
+    how = ", estimated" if requirement.is_estimated(judgement.score) else ""
+    return f"{requirement.short} is met (score {requirement.worst(judgement.score):.3g}{how})"
 
 
 def folder_of(
