@@ -234,10 +234,8 @@ class _KeyAgreement:
 
     def _bits(self) -> list[int]:
         """For each key, which of the patterns say yes, as the bits of one number."""
-        return [
-            int.from_bytes(np.packbits(each, bitorder="little").tobytes(), "little")
-            for each in self._patterns[0].T
-        ]
+        packed = (np.packbits(each, bitorder="little") for each in self._patterns[0].T)
+        return [int.from_bytes(bits.tobytes(), "little") for bits in packed]
 
 
 # What would hide the record ------------------------------------------------------------------------------

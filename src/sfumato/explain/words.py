@@ -199,6 +199,5 @@ def _against(value: float, baseline: float) -> str:
 
 def _columns_from_worst(measure: Measure, by_column: Mapping[str, float]) -> list[tuple[str, float]]:
     """Columns from the worst; a measure of which more is better has its lowest first."""
-    return sorted(
-        by_column.items(), key=lambda item: (item[1] if measure.better == "high" else -item[1], item[0])
-    )
+    sign = 1 if measure.better == "high" else -1
+    return sorted(by_column.items(), key=lambda item: (sign * item[1], item[0]))

@@ -50,10 +50,8 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     interval = {"y": y, "x": low, "x2": {"field": "high"}, "color": color}
     tooltip = tips(label="Method", text=measure["title"])
     dots = {"y": y, "x": mean, "color": color, "shape": shape, "tooltip": tooltip}
-    caption, scores = (
-        f"{measure['title']} by method",
-        ", ".join(f"{row['label']} {row['text']}" for row in rows),
-    )
+    caption = f"{measure['title']} by method"
+    scores = ", ".join(f"{row['label']} {row['text']}" for row in rows)
     return chart(
         caption,
         "Dots are means over the runs, bars 95 % intervals; a method without randomness has no interval.",
@@ -102,9 +100,8 @@ def _at_level(outcome: Mapping[str, Any], held_aspect: str) -> Row:
     for name, spread in (("risk", risk), ("utility", utility)):
         low, high = spread["interval"]
         row |= {name: spread["mean"], f"{name}_low": low, f"{name}_high": high}
-        row[f"{name}_text"] = figure(spread["mean"]) + (
-            f" ± {figure((high - low) / 2)}" if high > low else ""
-        )
+        interval = f" ± {figure((high - low) / 2)}" if high > low else ""
+        row[f"{name}_text"] = figure(spread["mean"]) + interval
     return row
 
 
@@ -118,11 +115,8 @@ def _map_axis(
     axis: Spec = frame.ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
-    title = [
-        f"{frame.arrow(measure, upright=upright)} {axis_title}",
-        measure["direction"],
-    ]  # a phone is narrow
-    return quantitative(field, title, scale=fitted, axis=axis)
+    first_line = f"{frame.arrow(measure, upright=upright)} {axis_title}"  # two lines: a phone is narrow
+    return quantitative(field, [first_line, measure["direction"]], scale=fitted, axis=axis)
 
 
 def _band(held: Mapping[str, Any], axis: str) -> Spec:

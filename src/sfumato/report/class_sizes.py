@@ -46,7 +46,8 @@ def class_sizes(
     payload: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "suppressed": []}
     shown, merged = _tables_to_show(counts, rules)
     if not shown:
-        return {**payload, "note": _too_few(rules)}
+        few = f"groups of fewer than {rules.floor} records"
+        return {**payload, "note": f"Suppressed: class sizes cannot be shown without {few}."}
     shares = merged_shares(np.stack([counts[key] for key in shown]), merged, rules)
     return {
         **payload,
@@ -92,10 +93,6 @@ def _tables_to_show(counts: Mapping[str, Ints], rules: ChartRules) -> tuple[list
         elif not shown:
             break  # not even the original
     return shown, groups
-
-
-def _too_few(rules: ChartRules) -> str:
-    return f"Suppressed: class sizes cannot be shown without groups of fewer than {rules.floor} records."
 
 
 def size_group(group: Sequence[int]) -> str:

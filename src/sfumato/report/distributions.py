@@ -151,11 +151,8 @@ def _log_edges(low: float, high: float, bins: int) -> tuple[Floats, float]:
 
 
 def _limits(columns: Mapping[str, Floats], rules: ChartRules) -> tuple[float, float]:
-    ends = {
-        key: np.quantile(values, [rules.tail, 1 - rules.tail])
-        for key, values in columns.items()
-        if len(values)
-    }
+    tails = [rules.tail, 1 - rules.tail]
+    ends = {key: np.quantile(values, tails) for key, values in columns.items() if len(values)}
     low, high = ends["original"]
     if rules.coarse:
         return float(low), float(high)
@@ -247,9 +244,7 @@ def _category_counts(tables: Mapping[str, Table], name: str, rules: ChartRules) 
     if others:
         rows = np.concatenate([rows, counts[:, others].sum(axis=1, keepdims=True)], axis=1)
     # Rounded as well: shares of an exact number of records would tell how few are missing.
-    present = rules.round_counts(
-        np.array([len(table) - int(table.missing(name).sum()) for table in tables.values()])
-    )
+    present = rules.round_counts(np.array([int((~each.missing(name)).sum()) for each in tables.values()]))
     rounded = rules.round_counts(rows) / np.maximum(present, 1)[:, None]
     return {
         "drawn": "bars",
@@ -300,7 +295,4 @@ def _sort_key(original: Table, name: str, values: Sequence[str], counts: Ints) -
 def _too_few(rules: ChartRules) -> str:
     if not rules.coarse:
         return "There are too few records to draw a distribution."
-    return (
-        f"Suppressed: a chart would show groups of fewer than {rules.floor} records or the ends of the "
-        "distribution."
-    )
+    return f"Suppressed: a chart would show fewer than {rules.floor} records or the ends of the distribution."

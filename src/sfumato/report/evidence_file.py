@@ -21,6 +21,8 @@ from sfumato.releasing.trail import environment
 from sfumato.report import fates
 from sfumato.version import __version__
 
+Content = Mapping[str, Any]
+
 FORM = "sfumato-evidence/1"
 CONFIDENTIAL = "confidential: with the owner"
 #: What the owner says that stays with them.
@@ -75,7 +77,7 @@ def schema() -> dict[str, Any]:
 
 def evidence_of(
     about: About,
-    content: Mapping[str, Any],
+    content: Content,
     files: Mapping[str, str],
     *,
     decision: Decision | None = None,
@@ -127,34 +129,30 @@ def _about(about: About, *, public: bool) -> dict[str, str]:
     return facts
 
 
-def _see(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _see(content: Content, key: str) -> dict[str, Any]:
     """Where the report has something, and whether it does."""
     if content.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if content["public"] and key not in content else NOT_STATED}
-    return {
-        "see": _place_in_report(content, key),
-        "says": "measured" if key in {"risks", "utility", "series"} else "told",
-    }
+    says = "measured" if key in {"risks", "utility", "series"} else "told"
+    return {"see": _place_in_report(content, key), "says": says}
 
 
-def _attack_tests(content: Mapping[str, Any]) -> dict[str, Any]:
+def _attack_tests(content: Content) -> dict[str, Any]:
     """Whether attacks were carried out, and why not: in the words of the report."""
     reasons = dict.fromkeys((content.get("tests") or {}).values())
     if not reasons:
         return _see(content, "tests")
     of_each = [f"{threat}: {each}" for threat, each in content["tests"].items()]
-    return {
-        "see": _place_in_report(content, "tests"),
-        "says": "; ".join(reasons if len(reasons) == 1 else of_each),
-    }
+    says = "; ".join(reasons if len(reasons) == 1 else of_each)
+    return {"see": _place_in_report(content, "tests"), "says": says}
 
 
-def _place_in_report(content: Mapping[str, Any], key: str) -> str:
+def _place_in_report(content: Content, key: str) -> str:
     """Where in the report something stands: of several tables in each of them."""
     return f"{TWIN}#/tables" if "tables" in content else f"{TWIN}#/{key}"
 
 
-def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def _data(about: Mapping[str, str], content: Content, files: Mapping[str, str]) -> dict[str, Any]:
     return {
         "population": about["population"],
         "period": about["period"],
@@ -169,9 +167,7 @@ def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[s
     }
 
 
-def _identifiability(
-    about: Mapping[str, str], content: Mapping[str, Any], *, in_series: bool
-) -> dict[str, Any]:
+def _identifiability(about: Mapping[str, str], content: Content, *, in_series: bool) -> dict[str, Any]:
     alone = {"see": None, "says": "the release is not part of a series"}
     return {
         "requirements": _requirement_tally(content),
@@ -189,14 +185,12 @@ def _identifiability(
     }
 
 
-def _requirement_tally(content: Mapping[str, Any]) -> dict[str, int]:
+def _requirement_tally(content: Content) -> dict[str, int]:
     judged = content["requirements"]
     return dict(judged) if isinstance(judged, Mapping) else tally(judged)
 
 
-def _governance(
-    about: Mapping[str, str], content: Mapping[str, Any], decision: Decision | None
-) -> dict[str, Any]:
+def _governance(about: Mapping[str, str], content: Content, decision: Decision | None) -> dict[str, Any]:
     found = decision.findings if decision else ()
     overridden: dict[str, Any] = {"rules": sorted({each.rule for each in found})}
     if not content["public"] and decision is not None and found:
@@ -214,7 +208,7 @@ def _governance(
     }
 
 
-def _gdpr(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
+def _gdpr(about: Mapping[str, str], content: Content) -> dict[str, Any]:
     """Singling out, linkability and inference, for each recipient."""
     attacks, tests = content.get("attacks") or {}, content.get("tests") or {}
     unknown = CONFIDENTIAL if content["public"] else NOT_STATED
@@ -232,7 +226,7 @@ def _gdpr(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
+def _hipaa(about: Mapping[str, str], content: Content) -> dict[str, Any]:
     """What an expert determination says (45 CFR 164.514(b)(1)); the signature is put to it by hand."""
     return {
         "scope": f"{content['records']['released']} records; {about['description']}",
@@ -246,7 +240,7 @@ def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _nist(content: Mapping[str, Any]) -> dict[str, Any]:
+def _nist(content: Content) -> dict[str, Any]:
     """What NIST SP 800-226 asks of a claim of differential privacy; ε is public."""
     budget = content.get("budget")
     if not budget:
@@ -265,7 +259,7 @@ def _nist(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
+def _essnet(content: Content) -> dict[str, Any]:
     """As in the handbook of the ESSnet: information loss is public, values of risk are confidential."""
     return {
         "information_loss": _see(content, "lost"),
@@ -279,7 +273,7 @@ def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
 # The change note ------------------------------------------------------------------------------------------
 
 
-def change_note(content: Mapping[str, Any]) -> str:
+def change_note(content: Content) -> str:
     """The note as Markdown, from the public form of a report: by what happened to the columns."""
     steps, paragraphs = content["steps"], dict[str, str]()
     return "\n".join(
@@ -298,21 +292,20 @@ def change_note(content: Mapping[str, Any]) -> str:
     )
 
 
-def _on_all(steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]) -> Iterator[str]:
+def _on_all(steps: Sequence[Content], paragraphs: dict[str, str]) -> Iterator[str]:
     """Steps that change which records there are: they concern every column."""
     found = [step for step in steps if registry.method(step["method"]).gives.other_records]
     if found:
         yield from ("## All records", "")
-        yield from dict.fromkeys(
-            f"- {step['title']}: {step['what'][:1].lower()}{step['what'][1:]}" for step in found
-        )
+        what = [(step["title"], step["what"]) for step in found]
+        yield from dict.fromkeys(f"- {title}: {words[:1].lower()}{words[1:]}" for title, words in what)
         yield from (*_corrections("All records", found, paragraphs), "")
 
 
 def _under(
     heading: str,
-    columns: Sequence[Mapping[str, Any]],
-    steps: Sequence[Mapping[str, Any]],
+    columns: Sequence[Content],
+    steps: Sequence[Content],
     paragraphs: dict[str, str],
 ) -> Iterator[str]:
     """One heading: its columns, each with its loss, and once what to correct for."""
@@ -330,9 +323,7 @@ def _under(
     yield from [""] if own else ()
 
 
-def _corrections(
-    heading: str, steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]
-) -> Iterator[str]:
+def _corrections(heading: str, steps: Sequence[Content], paragraphs: dict[str, str]) -> Iterator[str]:
     """What to correct for, each sentence once in the note; ``paragraphs`` says under which heading."""
     titles: dict[str, dict[str, None]] = {}
     for step in steps:
@@ -347,7 +338,7 @@ def _corrections(
 # The data card --------------------------------------------------------------------------------------------
 
 
-def data_card(about: About, content: Mapping[str, Any]) -> str:
+def data_card(about: About, content: Content) -> str:
     """The card as Markdown, from what the owner says and the public form of the report.
 
     What the owner has not stated is marked as missing.

@@ -61,8 +61,6 @@ CORRECTIONS: Mapping[str, str] = {
         "lose or disappear, and records of one group are more similar than they were."
     ),
 }
-#: Headings under which a column is only named.
-ONLY_NAMED = frozenset({EMPTIED, RENAMED, UNCHANGED, REMOVED})
 _ORDER = (
     _RANGES, _GROUPS, *_BY_CENTRE.values(), _NOISY_MEAN, _NOISE, _SWAPPED, _AT_RANDOM, _ROUNDED, _SYNTHETIC,
     CHANGED, CORRECTED, WEIGHTS, _SUPPRESSED, EMPTIED, RENAMED, UNCHANGED, REMOVED,

@@ -49,9 +49,5 @@ def as_sarif(decision: Decision) -> str:
     ]
     rules = [{"id": rule, "shortDescription": {"text": must}} for rule, must in RULES.items()]
     driver = {"name": "sfumato", "version": __version__, "rules": rules}
-    found = {
-        "$schema": _SARIF,
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
-    return json.dumps(found, indent=2) + "\n"
+    runs = [{"tool": {"driver": driver}, "results": results}]
+    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": runs}, indent=2) + "\n"

@@ -6,7 +6,6 @@ was lost; parameters, seeds, records, small counts and every risk stay with the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,7 +46,8 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.release_scores import ReleaseScores, is_number, measure_release
-from sfumato.report.words import DOMINATED, finite, plain, rounded, setting
+from sfumato.report.score_entry import measure_title, score_entry
+from sfumato.report.words import DOMINATED, finite, plain
 from sfumato.tuning.tuning_result import TuningResult
 from sfumato.version import __version__
 
@@ -55,8 +55,6 @@ from sfumato.version import __version__
 _MOST_DRAWN = 24
 #: What happened to columns that are drawn: all that are there and not as they were.
 _DRAWN = frozenset({"changed", "emptied", "made anew"})
-#: The text of an interval that covers all possible values.
-_UNKNOWN = "unknown"
 #: The status of a number that would disclose a person's value.
 _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
@@ -168,9 +166,8 @@ class ReportContent:
             for each in own["steps"]
         ]
         first, *others = tables.values()
-        whole["records"] = {
-            key: sum(own["records"][key] for own in tables.values()) for key in first["records"]
-        }
+        records = [own["records"] for own in tables.values()]
+        whole["records"] = {key: sum(each[key] for each in records) for key in first["records"]}
         judged = [own["requirements"] for own in tables.values()]
         whole["requirements"] = (
             {key: sum(each[key] for each in judged) for key in ("met", "of")}
@@ -196,11 +193,12 @@ def _of_each(tables: Mapping[str, Any], threat: str) -> str:
 
 def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult | None) -> dict[str, Any]:
     part = found.part
-    utility = [_entry(measure, score) for measure, score in found.utilities.values()]
+    utility = [score_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
-        {**_entry(measure, score, each.name), "original": _value(each.before.get(name))}
+        {**score_entry(measure, score, each.name), "original": finite(before.value) if before else None}
         for each in found.intruders
         for name, (measure, score) in each.risks.items()
+        for before in [each.before.get(name)]
     ]
     return {
         "source": _source(part),
@@ -245,9 +243,7 @@ def _test(scores: list[tuple[Measure, Score]], has_control: bool) -> str:  # noq
     if not has_control:
         return f"not tested: {_NO_CONTROL}"
     done = [measure_title(measure) for measure, score in scores if is_number(score)]
-    failed = [
-        f"{measure_title(measure)}: {score.reason}" for measure, score in scores if not is_number(score)
-    ]
+    failed = [f"{measure_title(each)}: {score.reason}" for each, score in scores if not is_number(score)]
     if not done:
         return f"not tested: {'; '.join(failed) or 'no attack of this kind was requested'}"
     return "; not by ".join([f"tested by {', '.join(done)}", *failed])
@@ -302,9 +298,8 @@ def _unestimated_measures(entries: list[dict[str, Any]]) -> list[dict[str, Any]]
     for each in entries:
         if each["value"] is None:
             key = (each["measure"], each["reason"])
-            entry = found.setdefault(
-                key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
-            )
+            facts = {k: each[k] for k in ("measure", "title", "reason")}
+            entry = found.setdefault(key, {**facts, "scenarios": []})
             entry["scenarios"] += [each["scenario"]] if each["scenario"] else []
     return list(found.values())
 
@@ -351,7 +346,7 @@ def _coarse(
 
     ``hides_each`` is what the columns say; a measure that knows the loss of each record is asked itself.
     """
-    entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
+    entry, is_share = score_entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
     payload = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
     tells = not is_share and _tells_someone(measure, score, persons)
     hides = hides_each or score.by_record is not None or not score.value
@@ -372,10 +367,7 @@ def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
 
 
 def _why_not(entry: Mapping[str, Any]) -> str:
-    reasons = {
-        "refused": "it does not apply to these columns",
-        _SUPPRESSED: DOMINATED,
-    }
+    reasons = {"refused": "it does not apply to these columns", _SUPPRESSED: DOMINATED}
     return reasons.get(entry["status"], "it cannot be computed for this release")
 
 
@@ -385,9 +377,8 @@ def _why_not(entry: Mapping[str, Any]) -> str:
 def _shape(part: TableOutcome) -> dict[str, Any]:
     """How many columns, copies and tables there are."""
     release = part.release
-    several = {
-        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
-    }
+    tables = release.tables.items()
+    several = {name: {"records": len(each), "columns": list(each.names)} for name, each in tables}
     return {
         "columns": list(release.reading().names),
         "synthetic": release.synthetic,
@@ -440,68 +431,6 @@ def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[st
     }
     own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
     return {**payload, **own}
-
-
-def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]:
-    """A score as the report shows it."""
-    control = score.details.get("control")
-    return {
-        "measure": str(measure),
-        "title": measure_title(measure),
-        "scenario": scenario,
-        "threat": measure.threat,
-        "better": measure.better,
-        "value": finite(score.value) if is_number(score) else None,
-        "interval": [finite(end) for end in score.interval] if score.interval else None,
-        "between": _interval_text(measure, score),
-        "baseline": finite(score.baseline),
-        "control": finite(control) if isinstance(control, float | int) else None,
-        "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
-        "status": score.status.value,
-        "reason": score.reason,
-        "words": score_words(measure, score),
-        "what": plain(measure.description()),
-        "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
-        "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
-        "model": "models" in measure.places(),
-    }
-
-
-def measure_title(measure: Measure) -> str:
-    """What a measure is called, with the settings that are not as usual."""
-    return f"{measure.title} {str(measure).removeprefix(measure.name)}".strip()
-
-
-def score_words(measure: Measure, score: Score) -> str:
-    """A score in words: the number, how sure it is, and what it is held against."""
-    if not is_number(score):
-        return f"no number: {score.reason}"
-    about = "about " if score.status.value == "approximate" else ""
-    words = [f"{about}{setting(score.value)}, {measure.side()}"]
-    if score.interval and score.interval[0] < score.interval[1]:
-        low, high = (setting(end) for end in score.interval)
-        sure = f" with {score.confidence:g} % confidence" if score.confidence else ""
-        is_known = _interval_text(measure, score) != _UNKNOWN
-        words.append(f"between {low} and {high}{sure}" if is_known else f"its error is {_UNKNOWN}")
-    if isinstance(score.details.get("control"), float):
-        rate, control = (float(score.details[key]) for key in ("rate", "control"))
-        words.append(f"right for {rate:.1%} of people in the release and {control:.1%} of the control group")
-    if score.baseline is not None and math.isfinite(score.baseline):
-        words.append(f"a blind guess scores {setting(score.baseline)}")
-    return "; ".join(words)
-
-
-def _interval_text(measure: Measure, score: Score) -> str | None:
-    """The ends of an interval; one that covers all that the measure can score is no information."""
-    if score.interval is None:
-        return None
-    if score.interval == measure.bounds:
-        return _UNKNOWN
-    return " – ".join(dict.fromkeys(map(rounded, score.interval)))
-
-
-def _value(score: Score | None) -> float | None:
-    return None if score is None else finite(score.value)
 
 
 def _pictures(found: ReleaseScores, *, public: bool) -> dict[str, Any]:

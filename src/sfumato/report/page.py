@@ -234,9 +234,8 @@ def _in_html(content: Any) -> Markup:
 def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ranking as texts, each column with the same decimals so that it lines up."""
     outcomes = content["outcomes"]
-    decimals = {
-        part: shared_decimals([o[part]["mean"] for o in outcomes if o[part]]) for part in ("held", "ranked")
-    }
+    means = {part: [o[part]["mean"] for o in outcomes if o[part]] for part in ("held", "ranked")}
+    decimals = {part: shared_decimals(values) for part, values in means.items()}
     return [
         {
             **outcome,

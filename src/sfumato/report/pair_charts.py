@@ -107,10 +107,8 @@ def _shade(reach: float, *, offset: int = 18) -> Spec:
 
 def _on_shade(reach: float) -> Spec:
     """The colour of text on a shade: white on the dark ones."""
-    return {
-        "condition": {"test": f"abs(datum.r) > {0.6 * reach:.6g}", "value": "#ffffff"},
-        "value": "#2a2f35",
-    }
+    dark = {"test": f"abs(datum.r) > {0.6 * reach:.6g}", "value": "#ffffff"}
+    return {"condition": dark, "value": "#2a2f35"}
 
 
 def _largest(tables: Mapping[str, Sequence[Sequence[float | None]]]) -> float:
@@ -246,11 +244,8 @@ def _strengths(entry: Mapping[str, Any], keys: Sequence[str]) -> list[Row]:
 
 def _reasons(entry: Mapping[str, Any]) -> list[Row]:
     """Why a release is not shown."""
-    reasons = {
-        "suppressed": "suppressed: small groups",
-        "absent": "not in this release",
-        "unchanged": "unchanged",
-    }
+    reasons = {"suppressed": "suppressed: small groups", "absent": "not in this release"}
+    reasons["unchanged"] = "unchanged"
     return [{"key": key, "text": reason} for which, reason in reasons.items() for key in entry[which]]
 
 

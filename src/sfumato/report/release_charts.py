@@ -62,9 +62,8 @@ def strip_chart(
 
 def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     """A bar for each column that is not as it was: which share of its cells met with what."""
-    names = [each["column"] for each in sorted(columns, key=_share_lost, reverse=True) if each["shares"]][
-        :_MOST_BARS
-    ]
+    ordered = sorted(columns, key=_share_lost, reverse=True)
+    names = [each["column"] for each in ordered if each["shares"]][:_MOST_BARS]
     found = {each["column"]: each for each in columns}
     rows = [
         {
@@ -131,9 +130,8 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
         return layer(mark, encoding, where=[f"isValid(datum.{field})"], **style)
 
     def line(field: str, to: str, known: str, **style: Any) -> Spec:
-        return layer(
-            "rule", {**across(field), "x2": {"field": to}}, where=[f"isValid(datum.{known})"], **style
-        )
+        ends = {**across(field), "x2": {"field": to}}
+        return layer("rule", ends, where=[f"isValid(datum.{known})"], **style)
 
     reads = "Blue dots are the release, with intervals; grey dots the original; black ticks a blind guess."
     if any(each["control"] is not None for each in entries):

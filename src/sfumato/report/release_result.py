@@ -68,10 +68,10 @@ class Released:
     @property
     def plan(self) -> Plan:
         """The plan that makes the release: ``plan.to_toml()`` is what ``sfumato run`` takes."""
-        parts = {name: part.plan for name, part in self.outcome.parts.items()}
-        return (
-            parts[""] if "" in parts else Plan(tables=parts, about=self.about, folder=self.part.plan.folder)
-        )
+        plans = {name: part.plan for name, part in self.outcome.parts.items()}
+        if "" in plans:
+            return plans[""]
+        return Plan(tables=plans, about=self.about, folder=self.part.plan.folder)
 
     @property
     def title(self) -> str:
@@ -119,9 +119,8 @@ class Released:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be known of the release, whatever was required of it."""
-        return tuple(
-            f"{_of(name)}{warning}" for name, part in self.outcome.parts.items() for warning in part.warnings
-        )
+        parts = self.outcome.parts.items()
+        return tuple(f"{_of(name)}{warning}" for name, part in parts for warning in part.warnings)
 
     def against(self) -> list[str]:
         """For each intruder which requirements are met, and with what score."""
@@ -136,9 +135,8 @@ class Released:
 
     def losses_by_column(self) -> list[str]:
         """What was lost, column by column."""
-        return [
-            _of(name) + each for name, part in self.outcome.parts.items() for each in sentences(part.lost)
-        ]
+        parts = self.outcome.parts.items()
+        return [_of(name) + each for name, part in parts for each in sentences(part.lost)]
 
     def sentences(self) -> list[str]:
         """All of it in words."""
@@ -211,10 +209,8 @@ class Released:
     def _pages(self, content: ReportContent, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""
         public = content.flat(public=True)
-        pages = {
-            places.CHANGE_NOTE: change_note(public),
-            places.DATA_CARD: data_card(self.plan.about, public),
-        }
+        card = data_card(self.plan.about, public)
+        pages = {places.CHANGE_NOTE: change_note(public), places.DATA_CARD: card}
         in_series = any(part.member for part in self.outcome.parts.values())
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
             flat = content.flat(public=is_public)

@@ -149,9 +149,8 @@ def _strip(content: Content, place: int) -> Section | None:
     if losses:
         reads = "Grey is the original, which has no loss; the farther right the blue dot, the more was lost."
         title = "loss, lower is more useful"
-        charts[f"strip-losses-{place}"] = strip_chart(
-            losses, "Information loss", reads, title=title, least=0.1
-        )
+        chart = strip_chart(losses, "Information loss", reads, title=title, least=0.1)
+        charts[f"strip-losses-{place}"] = chart
     if not charts:
         return None
     title = "Risk and information loss" if risks else "Information loss"
@@ -187,9 +186,7 @@ def _linkage_section(content: Content, place: int) -> Section | None:
 
 def _attribute_disclosure_section(content: Content, place: int) -> Section | None:
     """What the release discloses about a person, beyond what it says about people in general."""
-    words = (
-        "A value is disclosed if the release predicts it better for this person than for people in general."
-    )
+    words = "A value is disclosed if the release predicts it better for a person than for people in general."
     parts = [_disclosed_values_section(content["learnt"])] if content.get("learnt") else []
     title = "Attribute disclosure (inference)"
     return _threat(content, place, "inference", title=title, words=words, parts=parts)
@@ -231,10 +228,7 @@ def _class_sizes(content: Content, place: int) -> Section | None:
     found = content.get("class_sizes")
     if not found:
         return None
-    words = (
-        f"A class is the records that are equal in {name_list(found['columns'])}. The larger the classes, "
-        "the safer."
-    )
+    words = f"A class is the records that are equal in {name_list(found['columns'])}. Larger is safer."
     charts = charts_of_classes(found, OUTCOMES, suffix=f"-{place}")
     notes = [found["note"]] if "note" in found else []
     return Section("Class sizes", words, charts=charts, layout="pair", notes=notes)
@@ -254,10 +248,8 @@ def _individual(content: Content, place: int) -> Section | None:
         + _expected_people(expected["release"])
         + (f" (original: {_expected_people(expected['original'])})." if before else ".")
     )
-    charts = {
-        f"risks-{place}": risk_bars(found),
-        f"slider-{place}": slider_chart(found["title"], found["slider"]),
-    }
+    bars, slider = risk_bars(found), slider_chart(found["title"], found["slider"])
+    charts = {f"risks-{place}": bars, f"slider-{place}": slider}
     return Section("Records at risk", words, charts=charts, layout="pair")
 
 
@@ -312,10 +304,7 @@ def _disclosed_values_section(found: Content) -> Section:
     pairs = [
         (each, key, when) for each in measures for key, when in (("original", "before"), ("release", "after"))
     ]
-    headers = (
-        "sensitive column",
-        *(f"{_DISCLOSURE.get(each, each)} ({when})" for each, _, when in pairs),
-    )
+    headers = ("sensitive column", *(f"{_DISCLOSURE.get(each, each)} ({when})" for each, _, when in pairs))
     rows: list[list[Cell]] = [
         [each["column"], *(each[measure][key] for measure, key, _ in pairs)] for each in found["columns"]
     ]
@@ -361,10 +350,8 @@ def _column(entry: Content, place: str) -> Section:
     notes = [entry["note"]] if "note" in entry else []
     missing = {key: share for key, share in entry["missing"].items() if share != 0}
     if missing:
-        shares = (
-            f"{key} {'fewer than 10 records' if share is None else f'{share:.1%}'}"
-            for key, share in missing.items()
-        )
+        few = "fewer than 10 records"
+        shares = (f"{key} {few if share is None else f'{share:.1%}'}" for key, share in missing.items())
         notes.append(f"Missing values: {', '.join(shares)}.")
     charts = charts_of_column(entry, OUTCOMES, place)
     return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)

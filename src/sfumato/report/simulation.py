@@ -32,9 +32,8 @@ def simulation_pictures(found: Simulation) -> Pictures:
         drawn = [each for each in rivals if each["draws"]]
         charts = {f"estimators-{place}": estimator_chart(what, drawn)} if drawn else {}
         rows = [[each[name] for name in _NAMES] for each in rivals]
-        sections.append(
-            Section(what[:1].upper() + what[1:], _words(rivals, first=not place), _HEADERS, rows, charts)
-        )
+        title, words = what[:1].upper() + what[1:], _words(rivals, first=not place)
+        sections.append(Section(title, words, _HEADERS, rows, charts))
     title = f"{found.draws:,} samples, each of {found.sample:,} of {found.people:,} people"
     return Pictures("simulation", title, found.verdict(), sections)
 

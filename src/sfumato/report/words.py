@@ -10,7 +10,6 @@ import numpy as np
 
 from sfumato.study.compare import MethodAtLevel, Study, fold
 from sfumato.study.level import LevelStatus, Target
-from sfumato.study.replicate_mean import ReplicateMean
 
 _DIGITS = 4
 #: Why a loss is not public.
@@ -112,11 +111,8 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
         sentences.append(f"None of the methods compared can {can} {study.aim}.")
     out = study.inapplicable
     folded = [o for each in out.values() for o in each]
-    sentences += [
-        _left_behind(label, o, study, public=public)
-        for label, o in named
-        if o.rank is None and o not in folded
-    ]
+    behind = [(label, o) for label, o in named if o.rank is None and o not in folded]
+    sentences += [_left_behind(label, o, study, public=public) for label, o in behind]
     for reached, outcomes in out.items():
         if outcomes:
             sentences.append(f"{fold(reached, [label for label, o in named if o in outcomes])}.")
@@ -148,15 +144,9 @@ def _lead(
     more = "lower" if study.ranked_by.better == "low" else "higher"
     share = _percent(winner.ranked.mean, second.mean)
     much = f"{share} {more}" if share else more
-    return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(
-        winner.ranked, second
-    )
-
-
-def _certainty(first: ReplicateMean, second: ReplicateMean) -> str:
-    if first.deviation or second.deviation:
-        return ", and more than chance explains (Welch's test, 95 %)."
-    return "."
+    varies = winner.ranked.deviation or second.deviation
+    sure = ", and more than chance explains (Welch's test, 95 %)" if varies else ""
+    return f"That is {much} than the next, {label} ({figure(second.mean)}){sure}."
 
 
 def _percent(first: float, second: float) -> str:

@@ -24,10 +24,11 @@ from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import loss_sentences
-from sfumato.report.outcome import _entry, _of_each, _test
+from sfumato.report.outcome import _of_each, _test
 from sfumato.report.page import as_json
 from sfumato.report.release_result import Released
 from sfumato.report.release_scores import measure_release
+from sfumato.report.score_entry import score_entry
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.suda import Suda
 
@@ -337,13 +338,13 @@ def test_what_a_step_counted_on_its_way_is_told_with_the_step():
 
 def test_an_interval_of_everything_is_not_known():
     dbrl, k = Requirement.parse("dbrl <= 0.1").measure, KAnonymity()
-    entry = _entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
+    entry = score_entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
     assert entry["between"] == "unknown"
     assert "between 0 and 1" not in entry["words"]
-    assert _entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5"
-    assert _entry(dbrl, Score(0.25, interval=(0.25, 0.25)))["between"] == "0.25"
-    assert _entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
-    assert _entry(dbrl, Score(0.1))["between"] is None
+    assert score_entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5"
+    assert score_entry(dbrl, Score(0.25, interval=(0.25, 0.25)))["between"] == "0.25"
+    assert score_entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
+    assert score_entry(dbrl, Score(0.1))["between"] is None
 
 
 # What may not be told ---------------------------------------------------------------------------------------
@@ -431,7 +432,7 @@ def test_how_far_a_few_values_moved_is_not_public():
 
 
 def test_a_score_in_words_says_what_it_is_held_against():
-    from sfumato.report.outcome import score_words
+    from sfumato.report.score_entry import score_words
 
     said = score_words(KAnonymity(), Score(3.0))
     assert said == "3, higher is safer"
