@@ -97,7 +97,7 @@ def test_a_plan_is_carried_out_with_its_report(run, people, plan, tmp_path, publ
     page, twin = (tmp_path / "told.html").read_text(), json.loads((tmp_path / "told.json").read_text())
     assert twin["public"] is public
     assert ("k-anonymity &gt;= 3" in page) is not public
-    assert "Meets the requirement of its plan." in page
+    assert "The requirement of the plan is met." in page
     assert run("run", "plan.toml", *words)[0] != 0  # all of it is there
 
 

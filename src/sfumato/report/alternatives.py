@@ -42,9 +42,9 @@ def rejected_candidates(
     if not public:
         return entries
     # What was rejected was not kept, so it is unknown whether a few people account for its loss.
-    for each in entries:
-        each["loss"] = public_loss(measure, each["loss"], hides_each=False, grain=grain)
-    return list({(each["recipe"], each["why"]): each for each in reversed(entries)}.values())[::-1]
+    for entry in entries:
+        entry["loss"] = public_loss(measure, entry["loss"], hides_each=False, grain=grain)
+    return list({(entry["recipe"], entry["why"]): entry for entry in reversed(entries)}.values())[::-1]
 
 
 def _entry(recipe: Recipe, why: str, measure: str, loss: float | None, *, public: bool) -> dict[str, Any]:

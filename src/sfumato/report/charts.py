@@ -132,7 +132,7 @@ def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
     return layer_charts(
         layer("rule", place, color=frame.MUTED, strokeDash=[5, 4]),
         layer("text", {**place, **side, "text": nominal("text")}, fontSize=frame.TEXT_SIZE, **text),
-        rows=[{"level": held["level"], "text": f"level {held['level']:g}"}],
+        rows=[{"level": held["level"], "text": f"level {held['level']:.4g}"}],
     )
 
 

@@ -74,7 +74,7 @@ def remark(outcome: MethodAtLevel, tied: Sequence[str], *, target: Target) -> st
     elif outcome.level.reached is LevelStatus.UNREACHABLE and outcome.level.reason:
         parts.append("cannot meet the requirements")
     elif outcome.level.reached is LevelStatus.UNREACHABLE:
-        parts.append(f"cannot reach {target.value:g}; nearest: {figure(outcome.level.score)}")
+        parts.append(f"cannot reach {target.value:.4g}; nearest: {figure(outcome.level.score)}")
     if outcome.why_not_ranked:
         parts.append(outcome.why_not_ranked)
     elif outcome.level.reached is LevelStatus.NEAREST:
@@ -166,5 +166,5 @@ def _left_behind(label: str, outcome: MethodAtLevel, study: Study, *, public: bo
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
     if study.demands:
         return f"{label} is not ranked: it cannot meet the requirements."
-    level, nearest = f"{study.target.value:g}", figure(outcome.level.score)
+    level, nearest = f"{study.target.value:.4g}", figure(outcome.level.score)
     return f"{label} is not ranked: it cannot reach {level}; its nearest score is {nearest}."
