@@ -122,7 +122,7 @@ def test_a_release_for_someone(patients, tmp_path):
     assert made.outcome.is_met
     assert made.data.columns == ["age", "sex", "diagnosis"]
     assert made.data.group_by(["age", "sex"]).len()["len"].min() >= 3
-    assert made.verdict.startswith("Scientific use file: meets all 5 requirements")
+    assert made.verdict.startswith("Scientific use file. All 5 requirements")
     assert "diagnosis untouched" in repr(made)
     assert "<table>" in made._repr_html_()
     assert set(made.to_frame()["fate"]) == {"changed", "untouched", "left out"}

@@ -183,11 +183,9 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
             f"`{name}` {value:.4g}" for name, value in _columns_from_worst(measure, score.by_column)
         )
     if score.details:
-        details = {key.replace("_", " "): value for key, value in score.details.items()}
-        yield "Details: " + "; ".join(
-            f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"
-            for key, value in details.items()
-        )
+        values = [f"{each:.4g}" if isinstance(each, float) else each for each in score.details.values()]
+        details = zip(score.details, values, strict=True)
+        yield "Details: " + "; ".join(f"{key.replace('_', ' ')}: {value}" for key, value in details)
 
 
 def _against(value: float, baseline: float) -> str:

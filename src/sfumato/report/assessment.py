@@ -20,16 +20,9 @@ from sfumato.risk.individual import cut_at
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
     """The page of scores: a table of all, and the pictures of those that have some."""
     rows = [
-        [
-            str(each),
-            finite(found.value),
-            f"{each.better}er",
-            each.description(),
-            found.status.value,
-            found.reason,
-        ]
+        [name, finite(found.value), f"{each.better}er", each.description(), found.status.value, found.reason]
         for each in measures
-        if (found := scores[str(each)])
+        if (found := scores[name := str(each)])
     ]
     headers = ("measure", "value", "better is", "meaning", "status", "remark")
     sections = [Section("Scores", "", headers, rows)]
