@@ -187,8 +187,8 @@ def test_the_riskiest(run, people):
         (["--record", 1, "--scenario", "x"], "--scenario needs --plan"),
         (["--record", 1, "-c", "agge"], "there is no column `agge`"),
         (["--riskiest", 2, "--measure", "k", "--measure", "dbrl"], "by one measure"),
-        (["--riskiest", 2, "--measure", "separation"], "single records"),
-        (["--riskiest", 2, "--measure", "dbrl"], "single records"),
+        (["--riskiest", 2, "--measure", "separation"], "cannot rank records"),
+        (["--riskiest", 2, "--measure", "dbrl"], "cannot rank records"),
         ([], "what to explain about the file"),
     ],
 )

@@ -82,7 +82,7 @@ def test_release_folders_in_a_series(run, clinic, tmp_path):
     assert (
         json.loads((tmp_path / "two/private/report.json").read_text())["series"]["persons_in_common"] == 300
     )
-    assert "What do all releases tell together?" in (tmp_path / "two/private/report.html").read_text()
+    assert "Longitudinal releases" in (tmp_path / "two/private/report.html").read_text()
 
 
 def test_every_verb_finds_the_trail_in_the_private_part(run, clinic, tmp_path):

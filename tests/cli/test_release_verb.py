@@ -98,7 +98,7 @@ def test_a_plan_is_carried_out_with_its_report(run, people, plan, tmp_path, publ
     page, twin = (tmp_path / "told.html").read_text(), json.loads((tmp_path / "told.json").read_text())
     assert twin["public"] is public
     assert ("k-anonymity &gt;= 3" in page) is not public
-    assert "Meets the requirement of its plan." in page
+    assert "The requirement of the plan is met." in page
     assert run("run", "plan.toml", *words)[0] != 0  # all of it is there
 
 
@@ -176,15 +176,15 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert {path.name for path in folder.iterdir()} >= {"release.csv", "report.html", "private"}
     assert smallest_class(folder / "release.csv") >= 3
     assert "name" not in pl.read_csv(folder / "release.csv").columns
-    assert "Safe for. Scientific use file" in out
+    assert "Result: Scientific use file" in out
     assert "Against acquaintance" in out
-    assert "Lost: age within" in out
+    assert "Information loss: age within" in out
     assert "diagnosis untouched" in " ".join(out.split())
     assert "name left out" in out
     assert max(map(len, out.splitlines())) <= 80
     page, own = ((folder / name).read_text() for name in ("report.html", "private/report.html"))
     assert "Public form." in page
-    assert "What happened to each column?" in page
+    assert "Columns" in page
     assert "k-anonymity" not in page
     assert "k-anonymity &gt;= 3" in own
     assert json.loads((folder / "report.json").read_text())["public"] is True
@@ -246,7 +246,7 @@ def test_what_the_release_is_is_asked_after_the_roles_and_not_twice(people, tmp_
     home = tmp_path / "people-release"
     about = Plan.read(home / "private" / "plan.toml").about
     assert about == About(title="Patients", contact="the clinic", recipients=("a", "b,c"))
-    assert "## What it is for\n\nnot stated\n" in (home / "data-card.md").read_text()
+    assert "## Purpose\n\nnot stated\n" in (home / "data-card.md").read_text()
     again = CliRunner().invoke(cli, ["release", str(home / "private" / "plan.toml"), "--overwrite"])
     assert again.exit_code == 0, again.output  # a plan with steps is carried out as it stands
     assert "Describe the release" not in again.output
@@ -285,7 +285,7 @@ def test_what_cannot_be_met_is_not_released(run, people, plan, tmp_path):
 def test_a_secure_release_only_loses_its_names(run, people, tmp_path):
     code, out, _ = run("release", "people.csv", "--for", "secure", "--role", "x=other", "--out", "safe")
     assert code == 0
-    assert "nothing is required of its risk" in out
+    assert "There is no requirement on risk" in out
     assert "WARNING: in the release k = 1" in out
     assert json.loads((tmp_path / "safe" / "private" / "trail.private.json").read_text())["unjudged"] is True
 

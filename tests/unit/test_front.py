@@ -122,11 +122,11 @@ def test_a_release_for_someone(patients, tmp_path):
     assert made.outcome.is_met
     assert made.data.columns == ["age", "sex", "diagnosis"]
     assert made.data.group_by(["age", "sex"]).len()["len"].min() >= 3
-    assert made.verdict.startswith("Scientific use file: meets all 5 requirements")
+    assert made.verdict.startswith("Scientific use file. All 5 requirements")
     assert "diagnosis untouched" in repr(made)
     assert "<table>" in made._repr_html_()
     assert set(made.to_frame()["fate"]) == {"changed", "untouched", "left out"}
-    assert "What happened to each column?" in made.report(tmp_path / "page.html").read_text()
+    assert "Columns" in made.report(tmp_path / "page.html").read_text()
     assert json.loads((tmp_path / "page.json").read_text())["public"] is False
     assert "Public form." in made.report(tmp_path / "page.html", public=True, overwrite=True).read_text()
     with pytest.raises(PlanError, match="every column must have a role"):

@@ -1,7 +1,7 @@
-"""Explain a record: which keys make it stand out, which attack reaches it, what each step changed.
+"""Explain a record: which keys single it out, which attack reaches it, what each step changed.
 
 Everything here is private: it shows the values of one person. It is made for the owner of the data, never for
-a report that leaves the house.
+a report that is published.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.explain.attacks import Attack, RiskiestRecords, attacks_on, usual_attacks
 from sfumato.explain.attacks import riskiest as find_riskiest
-from sfumato.explain.keys import Cell, KeyExplanation, cell, key_story
+from sfumato.explain.keys import Cell, KeyExplanation, cell, explain_keys
 from sfumato.explain.steps import StepExplanation, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.permutation import RankMove, moves_of
 from sfumato.study.evaluate import EvaluationCase
 
-#: Stands above everything that is said of a record.
+#: The first line of every explanation of a record.
 PRIVATE = "private: never share this, it shows the values of one record"
 
 
@@ -37,9 +37,9 @@ PRIVATE = "private: never share this, it shows the values of one record"
 class Explanation:
     """What is known of one record of the original, by its position from 0.
 
-    ``keys`` tells how it stands in the original, ``released_keys`` how in the release (None without one, or
-    where it is not in there). ``moves`` tells how far each of its values moved in rank. ``silent`` says why
-    some measures have nothing to say.
+    ``keys`` is its equivalence class in the original, ``released_keys`` in the release (None without one, or
+    where it is not in there). ``moves`` are how far each of its values moved in rank. ``silent`` says why
+    some measures have no value for it.
     """
 
     record: int
@@ -86,7 +86,7 @@ def explain_record(
     missing: Missing = "category",
     postprocess: Callable[[Release], Release] | None = None,
 ) -> Explanation:
-    """Explain one record of a table: what makes it stand out, who reaches it, and what each step changed.
+    """Explain one record of a table: what singles it out, which attack reaches it, what each step changed.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def explain_record(
     missing
         What a missing key counts for.
     postprocess
-        What a plan does after its steps (see `releasing.postprocess`), told as a last one.
+        What a plan does after its steps (see `releasing.postprocess`), shown as a last one.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def explain_record(
     """
     _require_row(table, row)
     if release is not None and recipe is not None:
-        raise ParameterError("a release or a recipe that makes one must be given, got: both")
+        raise ParameterError("give either `release` or `recipe`, not both")
     run, resources = run or Run(), resources or {}
     run = replace(run, resources={**run.resources, **resources})
     steps: tuple[StepExplanation, ...] = ()
@@ -133,15 +133,14 @@ def explain_record(
     settings: dict[str, Any] = {"k": k, "missing": missing}
     keys, left_out = _keys(evidence, table)
     if left_out:
-        notes += (f"left out of the keys, since they cannot be compared: {', '.join(left_out)}",)
+        notes += (f"not used as keys, because their values cannot be compared: {', '.join(left_out)}",)
+    hierarchies = _hierarchies(table, resources)
     return Explanation(
         record=row,
         records=len(table),
         values={name: cell(table, name, row) for name in table.names},
-        keys=key_story(table, row, keys, hierarchies=_hierarchies(table, resources), **settings)
-        if keys
-        else None,
-        released_keys=_released_story(release, places, evidence, settings),
+        keys=explain_keys(table, row, keys, hierarchies=hierarchies, **settings) if keys else None,
+        released_keys=_released_keys(release, places, evidence, settings),
         released_as=None if places is None else tuple(places),
         moves=moves_of(evidence, row),
         attacks=attacks,
@@ -163,8 +162,8 @@ def riskiest_records(
 ) -> RiskiestRecords:
     """Find the records most at risk, by position from 0.
 
-    Without a ``measure``, by the chance to be linked to the nearest released record, or, if there is no
-    release, by the number of small combinations of keys that make a record rare.
+    Without a ``measure``, by the probability of being linked to the nearest released record or, if there is
+    no release, by the number of small combinations of keys in which a record is rare.
     """
     intruder, _ = _worst_case(scenario or Scenario())
     evidence = EvaluationCase(table, intruder, resources or {}).evidence(release)
@@ -175,7 +174,7 @@ def riskiest_records(
 
 def _require_row(table: Table, row: int) -> None:
     if not len(table):
-        raise ParameterError("the table must have a record to explain, got: none")
+        raise ParameterError("the table has no records")
     if not 0 <= row < len(table):
         raise ParameterError(
             f"`record` must be a position from 0 to {len(table) - 1}, got: `{row}`",
@@ -187,7 +186,7 @@ def _worst_case(scenario: Scenario) -> tuple[Scenario, tuple[str, ...]]:
     """The intruder who holds the true values of this record, whatever file they have it from."""
     if not scenario.external and scenario.records == 1:
         return scenario, ()
-    note = f"the intruder of scenario `{scenario.name}` is taken to hold this record, with its true values"
+    note = f"the intruder of scenario `{scenario.name}` is assumed to know the true values of this record"
     return replace(scenario, external="", records=1.0), (note,)
 
 
@@ -198,13 +197,13 @@ def _keys(evidence: Evidence, table: Table) -> tuple[list[str], list[str]]:
     return usable, [f"`{name}`" for name in known if name not in usable]
 
 
-def _released_story(
+def _released_keys(
     release: Release | None, places: list[int] | None, evidence: Evidence, settings: Mapping[str, Any]
 ) -> KeyExplanation | None:
     if release is None or not places:
         return None
     keys, _ = _keys(evidence, release.reading())
-    return key_story(release.reading(), places[0], keys, **settings) if keys else None
+    return explain_keys(release.reading(), places[0], keys, **settings) if keys else None
 
 
 def _hierarchies(table: Table, resources: Mapping[str, Any]) -> dict[str, Hierarchy]:

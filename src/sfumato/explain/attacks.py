@@ -1,4 +1,4 @@
-"""Which attack reaches a record: what each measure of risk says of it alone."""
+"""Which attack reaches a record: the value of each measure of risk for it alone."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from sfumato.study.evaluate import score_of
 
 #: Costs of measures that are asked without being named.
 _LIGHT = frozenset({"n", "n log n"})
+_NOT_BY_RECORD = "it has no values for single records"
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What a measure says of one record.
+    """The value of a measure for one record.
 
     ``value`` is the record's own, ``whole`` the score of the file, ``guessing`` what guessing would give
     (None where that means nothing), ``safer`` the share of the other records that are at less risk,
@@ -87,7 +88,7 @@ def usual_attacks() -> list[Measure]:
 def attacks_on(
     evidence: Evidence, row: int, measures: Sequence[Measure], run: Run
 ) -> tuple[tuple[Attack, ...], dict[str, str]]:
-    """What each measure says of a record, the gravest first; and why the others have nothing to say."""
+    """What each measure says of a record, the riskiest first; and why the others have no value."""
     found, silent = [], {}
     for measure in measures:
         score = score_of(measure, evidence, run)
@@ -104,8 +105,8 @@ def _why_no_record_risk(score: Score, row: int) -> str:
     if score.status is Status.REFUSED:
         return score.reason
     if score.by_record is None:
-        return score.reason or "it says nothing of single records"
-    return "nothing is known of this record" if math.isnan(score.by_record[row]) else ""
+        return score.reason or _NOT_BY_RECORD
+    return "it has no value for this record" if math.isnan(score.by_record[row]) else ""
 
 
 def _attack(measure: Measure, score: Score, row: int, evidence: Evidence) -> Attack:
@@ -141,9 +142,8 @@ def riskiest(evidence: Evidence, measure: Measure, count: int, run: Run) -> Risk
         raise ParameterError(f"the number of riskiest records must be at least 1, got: `{count}`")
     score = score_of(measure, evidence, run)
     if score.by_record is None:
-        reason = score.reason or "it says nothing of single records"
         raise RefusedError(
-            f"{measure.name} must say something of single records to find the riskiest, got: {reason}",
+            f"{measure.name} cannot rank records: {score.reason or _NOT_BY_RECORD}",
             hint="choose another measure; `sfumato measures` lists them",
         )
     severity = _severity(measure, score.by_record)

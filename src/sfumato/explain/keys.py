@@ -1,9 +1,9 @@
-"""Which keys make a record stand out, and what would hide it.
+"""Which keys single a record out, and what would hide it.
 
-A record is unique in some of the keys if nobody else agrees with it in all of them. Whom it agrees with in
-which keys is one row of yes and no for each other record; the distinct rows (patterns) say everything, and
-there are few. A set of keys points the record out if every pattern says no to one of them, so the smallest
-such sets are found exactly by going through the sets of keys, small ones first.
+A record is unique in some of the keys if no other person agrees with it in all of them. In which keys it
+agrees with another record is a row of yes and no; the distinct rows (patterns) suffice, and there are few. A
+set of keys singles the record out if every pattern says no to one of them, so the smallest such sets are
+found exactly by going through the sets of keys, small ones first.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class KeyRemedy:
 
 @dataclass(frozen=True)
 class KeyExplanation:
-    """How a record stands among the others in the keys.
+    """The equivalence class of a record, and the keys that single it out.
 
     ``class_size`` counts the persons who agree with it in all keys, itself among them. ``unique_in`` are the
     smallest sets of keys in which it is alone, all of those with up to ``looked_up_to`` keys. ``remedies``
@@ -96,7 +96,7 @@ class KeyExplanation:
         return {**asdict(self), "complete": self.complete}
 
 
-def key_story(
+def explain_keys(
     table: Table,
     row: int,
     keys: Sequence[str],
@@ -106,7 +106,7 @@ def key_story(
     most_sets: int = MOST_SETS,
     hierarchies: Mapping[str, Hierarchy] | None = None,
 ) -> KeyExplanation:
-    """Find how a record stands among the others in the keys.
+    """Find the equivalence class of a record, and the keys that single it out.
 
     Parameters
     ----------
@@ -234,10 +234,8 @@ class _KeyAgreement:
 
     def _bits(self) -> list[int]:
         """For each key, which of the patterns say yes, as the bits of one number."""
-        return [
-            int.from_bytes(np.packbits(each, bitorder="little").tobytes(), "little")
-            for each in self._patterns[0].T
-        ]
+        packed = (np.packbits(each, bitorder="little") for each in self._patterns[0].T)
+        return [int.from_bytes(bits.tobytes(), "little") for bits in packed]
 
 
 # What would hide the record ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from sfumato.kernels.arrays import Floats
 from sfumato.recipes.recipe import Recipe
 from sfumato.risk.linkage import deviation
 
-#: Stands for the value of a column that a table does not have.
+#: The value of a column that a table does not have.
 ABSENT = "(no such column)"
 
 
@@ -42,7 +42,7 @@ class Change:
 class StepExplanation:
     """What a step did to a record: the values it changed, and how many records of the release are its own.
 
-    ``copies`` is None where nobody can tell, as with synthetic data.
+    ``copies`` is None where that is unknown, as with synthetic data.
     """
 
     step: str
@@ -67,7 +67,7 @@ def follow_record(
 ) -> tuple[tuple[StepExplanation, ...], Release]:
     """Follow the recipe with a record in sight; the release is that of ``recipe.apply`` with the same run.
 
-    ``postprocess`` is what a plan does after its steps, told as a step of its own.
+    ``postprocess`` is what a plan does after its steps, shown as a step of its own.
     """
     before, stories = Release.unchanged(table), []
     for after in recipe.follow(table, run):
@@ -83,7 +83,7 @@ def follow_record(
 
 
 def rows_of(release: Release, row: int) -> list[int] | None:
-    """Where a record of the original stands in a release; None where nobody can tell."""
+    """Where a record of the original is in a release; None where that is unknown."""
     if release.source_rows is None:
         return None
     return [int(place) for place in np.flatnonzero(release.source_rows == row)]
@@ -92,14 +92,14 @@ def rows_of(release: Release, row: int) -> list[int] | None:
 def _story(step: str, original: Table, row: int, before: Release, after: Release) -> StepExplanation:
     old, new = rows_of(before, row), rows_of(after, row)
     if new is None or old is None:
-        return StepExplanation(step, {}, (), None, note="its records come from nobody, so none is this one's")
+        return StepExplanation(step, {}, (), None, note="synthetic records cannot be traced to this one")
     if not new:
-        note = "" if not old else "the record was left out here"
-        return StepExplanation(step, {}, (), 0, note=note or "the record had been left out before")
+        note = "this step removed the record" if old else "an earlier step removed the record"
+        return StepExplanation(step, {}, (), 0, note=note)
     changes = tuple(_changes(original, before.reading(), old[0], after.reading(), new[0])) if old else ()
-    note = "nothing of this record changed" if not changes else ""
+    note = "" if changes else "this step did not change the record"
     if len(new) > 1:
-        note = f"it stands in the release {len(new)} times; the first is shown"
+        note = f"the release contains the record {len(new)} times; the first is shown"
     return StepExplanation(step, {}, (), len(new), changes, note)
 
 
@@ -114,7 +114,7 @@ def _changes(original: Table, before: Table, old: int, after: Table, new: int) -
 
 
 def _scaled_change(original: Table, before: Table, after: Table, name: str) -> dict[str, Any]:
-    """How far a value went, on the scale of the original column; nothing where there is no such scale."""
+    """How far a value moved, on the scale of the original column; nothing where there is no such scale."""
     tables = (original, before, after)
     if not all(name in each.schema and each.schema[name].kind in ORDERED for each in tables):
         return {}

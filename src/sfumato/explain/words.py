@@ -1,6 +1,6 @@
-"""Explain a measure or a method: what it means, how to read it, what to doubt, and where it comes from.
+"""Explain a measure or a method: what it means, how to read it, its limits, and its literature.
 
-The words are those of its docstring and of what it declares; nothing is said twice.
+The words are those of its docstring and of what it declares.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(r"(?<=[.;:])\s+(?=[A-Z`])")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a measure or method says of itself, in parts.
+    """The documentation of a measure or method, in parts.
 
     ``definition`` is the text that follows the first line, with its formulas in letters; ``notes`` are the
     parts under bold heads; ``side`` says which numbers are good and ``guessing`` what they are held against.
@@ -137,7 +137,7 @@ def _guessing(text: str) -> str:
     guesses = [sentence for sentence in _SENTENCE_END.split(notes) if _GUESS.search(sentence)]
     return (
         " ".join(f"{sentence.rstrip(';:.')}." for sentence in guesses)
-        or "no number is given for it: compare with the original, or with other releases"
+        or "no reference value is given; compare with the original, or with other releases"
     )
 
 
@@ -145,7 +145,7 @@ def _guessing(text: str) -> str:
 
 
 def explain_score(measure: Measure, score: Score) -> tuple[str, ...]:
-    """Say a score in sentences: the number, its doubt, what guessing gives, where it comes from.
+    """A score in sentences: the number, its uncertainty, what guessing gives, and its parts.
 
     Examples
     --------
@@ -160,20 +160,20 @@ def explain_score(measure: Measure, score: Score) -> tuple[str, ...]:
 
 def _sentences(measure: Measure, score: Score) -> Iterator[str]:
     if score.status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
-        word = "does not apply" if score.status is Status.REFUSED else "cannot be had from these data"
+        word = "does not apply" if score.status is Status.REFUSED else "cannot be estimated from these data"
         yield f"{measure.title} {word}: {score.reason}."
     else:
         yield f"{measure.title} is {score.value:.4g}, where {_side(type(measure))}."
     if score.status is Status.APPROXIMATE:
         proved = score.interval is not None and score.interval_is_proved
-        judged = "Requirements are judged by the worse end" if proved else "No requirement is met by it"
+        judged = "Requirements are judged by its worse end" if proved else "It meets no requirement"
         if not proved and score.confidence is not None:
-            judged += f", unless it asks for an estimate: `at {score.confidence:g}%`"
-        yield f"It is an estimate: {score.reason or 'not all was looked at'}. {judged}."
+            judged += f" unless that allows estimates: `at {score.confidence:g}%`"
+        yield f"It is an estimate: {score.reason or 'not all was examined'}. {judged}."
     if score.interval is not None and score.interval == measure.bounds:
-        yield "How far from it the truth is, is not known."
+        yield "The error of the estimate is unknown."
     elif score.interval is not None:
-        word = "It lies" if score.interval_is_proved else "It is likely to lie"
+        word = "The true value is" + ("" if score.interval_is_proved else " probably")
         sure = "" if score.confidence is None else f", with a confidence of {score.confidence:g} %"
         yield f"{word} between {score.interval[0]:.4g} and {score.interval[1]:.4g}{sure}."
     if score.baseline is not None and math.isfinite(score.value):
@@ -183,11 +183,9 @@ def _sentences(measure: Measure, score: Score) -> Iterator[str]:
             f"`{name}` {value:.4g}" for name, value in _columns_from_worst(measure, score.by_column)
         )
     if score.details:
-        details = {key.replace("_", " "): value for key, value in score.details.items()}
-        yield "Behind it: " + "; ".join(
-            f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"
-            for key, value in details.items()
-        )
+        values = [f"{each:.4g}" if isinstance(each, float) else each for each in score.details.values()]
+        details = zip(score.details, values, strict=True)
+        yield "Details: " + "; ".join(f"{key.replace('_', ' ')}: {value}" for key, value in details)
 
 
 def _against(value: float, baseline: float) -> str:
@@ -199,6 +197,5 @@ def _against(value: float, baseline: float) -> str:
 
 def _columns_from_worst(measure: Measure, by_column: Mapping[str, float]) -> list[tuple[str, float]]:
     """Columns from the worst; a measure of which more is better has its lowest first."""
-    return sorted(
-        by_column.items(), key=lambda item: (item[1] if measure.better == "high" else -item[1], item[0])
-    )
+    sign = 1 if measure.better == "high" else -1
+    return sorted(by_column.items(), key=lambda item: (sign * item[1], item[0]))

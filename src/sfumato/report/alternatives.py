@@ -1,4 +1,4 @@
-"""What a search for a recipe turned down, and why: the ways to the same requirements that lose more."""
+"""Alternatives that a search for a recipe rejected, and why."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ def rejected_candidates(
     measure = found.judge.utilities[0]
     entries: list[dict[str, Any]] = []
     if found.recipe != taken:
-        why = "met all requirements in the search, and failed in the end"
+        why = "met all requirements in the search, but not in the final check"
         entries.append(_entry(found.recipe, why, measure.title, None, public=public))
     for each in found.runners_up:
         if each.recipe == taken:
             continue
         differs = found.best.utilities[0].differs_from(each.utilities[0])
-        why = (
-            "meets all requirements and loses more" if differs else "meets all requirements and loses no less"
-        )
+        why = f"meets all requirements, but loses {'more' if differs else 'no less'}"
         entries.append(_entry(each.recipe, why, measure.title, each.utilities[0].mean, public=public))
     for candidate, result in found.found.failed:
         missed = "" if public else f": {'; '.join(found.judge.missed_demands(result))}"
-        why = f"met all requirements in the search, and not in fresh runs{missed}"
+        why = f"met all requirements in the search, but not in fresh runs{missed}"
         entries.append(_entry(candidate.recipe, why, measure.title, None, public=public))
     entries += [
         {
             "recipe": name,
-            "why": "cannot meet the requirements alone" + ("" if public else f": {reason}"),
+            "why": "cannot meet the requirements on its own" + ("" if public else f": {reason}"),
             "measure": measure.title,
             "loss": None,
         }
@@ -43,14 +41,12 @@ def rejected_candidates(
     ]
     if not public:
         return entries
-    # What was turned down was not kept, so nobody can tell whether a few people make up its loss.
-    coarse = [
-        {**each, "loss": public_loss(measure, each["loss"], hides_each=False, grain=grain)}
-        for each in entries
-    ]
-    return list({(each["recipe"], each["why"]): each for each in reversed(coarse)}.values())[::-1]
+    # What was rejected was not kept, so it is unknown whether a few people account for its loss.
+    for entry in entries:
+        entry["loss"] = public_loss(measure, entry["loss"], hides_each=False, grain=grain)
+    return list({(entry["recipe"], entry["why"]): entry for entry in reversed(entries)}.values())[::-1]
 
 
 def _entry(recipe: Recipe, why: str, measure: str, loss: float | None, *, public: bool) -> dict[str, Any]:
     title = "; then ".join(step.method.title for step in recipe.steps) if public else describe(recipe)
-    return {"recipe": title or "the data as they are", "why": why, "measure": measure, "loss": loss}
+    return {"recipe": title or "the original data", "why": why, "measure": measure, "loss": loss}

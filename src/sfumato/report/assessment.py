@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sfumato.core.measure import Measure, Score
+from sfumato.errors import count_noun
 from sfumato.report.exposure import slider
 from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section
@@ -17,19 +18,19 @@ from sfumato.risk.individual import cut_at
 
 
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:
-    """Say scores as a page: a table of all, and the pictures of those that have some."""
+    """The page of scores: a table of all, and the pictures of those that have some."""
     rows = [
-        [str(each), finite(found.value), each.better, each.description(), found.status.value, found.reason]
+        [name, finite(found.value), f"{each.better}er", each.description(), found.status.value, found.reason]
         for each in measures
-        if (found := scores[str(each)])
+        if (found := scores[name := str(each)])
     ]
-    headers = ("measure", "value", "better", "what it is", "status", "remark")
+    headers = ("measure", "value", "better is", "meaning", "status", "remark")
     sections = [Section("Scores", "", headers, rows)]
     for place, each in enumerate(measures):
         section = _pictures_of(each, scores[str(each)], place)
         if section.charts:
             sections.append(section)
-    return Pictures("assessment", f"{len(rows)} measures", (), sections)
+    return Pictures("assessment", count_noun(len(rows), "measure"), (), sections)
 
 
 def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
@@ -48,13 +49,13 @@ def _pictures_of(measure: Measure, found: Score, place: int) -> Section:
         risks = found.by_record[np.isfinite(found.by_record)]
         if len(risks):
             rows = slider(risks)
-            headers = ("threshold", "records at risk", "rate")
+            headers = ("threshold", "records at risk", "expected rate")
             asked = found.details.get("threshold")
             threshold = cut_at(risks, threshold=float(asked)) if isinstance(asked, float) else None
             charts[f"slider-{place}"] = slider_chart(measure.title, rows, threshold)
             at, above, rate = threshold or rows[len(rows) // 2]
             words += (
-                f" To read the picture: above a risk of {at:.3g} are {above:,} of {len(risks):,} records; if "
-                f"they were protected down to it, {rate:.2%} of all records would be expected to be found."
+                f" Example: {above:,} of {len(risks):,} records have a risk above {at:.3g}; if they were "
+                f"protected down to it, {rate:.2%} of all records would be expected to be re-identified."
             )
     return Section(measure.title, words, headers, rows, charts)

@@ -37,7 +37,7 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     rows = [
         {
             "label": o["label"], "mean": o["ranked"]["mean"], "low": o["ranked"]["interval"][0],
-            "high": o["ranked"]["interval"][1], "said": figure(o["ranked"]["mean"]),
+            "high": o["ranked"]["interval"][1], "text": figure(o["ranked"]["mean"]),
         }
         for o in placed
     ]  # fmt: skip
@@ -48,15 +48,18 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     mean, low = (quantitative(field, title, scale=fitted, axis=axis) for field in ("mean", "low"))
     color, shape = (frame.by_method(placed, channel=channel) for channel in ("color", "shape"))
     interval = {"y": y, "x": low, "x2": {"field": "high"}, "color": color}
-    tooltip = tips(label="Method", said=measure["title"])
+    tooltip = tips(label="Method", text=measure["title"])
     dots = {"y": y, "x": mean, "color": color, "shape": shape, "tooltip": tooltip}
-    scores = ", ".join(f"{row['label']} {row['said']}" for row in rows)
+    caption = f"{measure['title']} by method"
+    scores = ", ".join(f"{row['label']} {row['text']}" for row in rows)
     return chart(
-        f"{measure['title']} of each method at the level, best first: {scores}.",
+        caption,
+        "Dots are means over the runs, bars 95 % intervals; a method without randomness has no interval.",
         layer("rule", interval, strokeWidth=2.5, opacity=0.55),
         layer("point", dots, filled=True, size=130, opacity=1),
         rows=rows,
         height=30 * len(rows),
+        description=f"{caption}: {scores}.",
     )
 
 
@@ -81,12 +84,12 @@ def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
     if reached:
         layers += context.outcomes(reached)
     layers.append(_better_corner(risk, utility))
-    return chart(
-        f"Risk–utility map of {len(methods)} methods: {utility['title']} against {risk['title']}, with a "
-        f"line at the level {held['level']:g}. {' '.join(twin['verdict'][:2])}",
-        *layers,
-        height=440,
-    )
+    caption = f"Risk–utility map: {utility['title']} against {risk['title']}"
+    description = f"{caption}, of {len(methods)} methods. {' '.join(twin['verdict'][:2])}"
+    reads = "Large marks are the methods compared, with 95 % intervals."
+    if points:
+        reads = f"Each line is one method over the range of its parameter. {reads}"
+    return chart(caption, reads, *layers, height=440, description=description)
 
 
 def _at_level(outcome: Mapping[str, Any], held_aspect: str) -> Row:
@@ -97,9 +100,8 @@ def _at_level(outcome: Mapping[str, Any], held_aspect: str) -> Row:
     for name, spread in (("risk", risk), ("utility", utility)):
         low, high = spread["interval"]
         row |= {name: spread["mean"], f"{name}_low": low, f"{name}_high": high}
-        row[f"{name}_said"] = figure(spread["mean"]) + (
-            f" ± {figure((high - low) / 2)}" if high > low else ""
-        )
+        interval = f" ± {figure((high - low) / 2)}" if high > low else ""
+        row[f"{name}_text"] = figure(spread["mean"]) + interval
     return row
 
 
@@ -113,11 +115,8 @@ def _map_axis(
     axis: Spec = frame.ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}
-    title = [
-        f"{frame.arrow(measure, upright=upright)} {axis_title}",
-        measure["direction"],
-    ]  # a phone is narrow
-    return quantitative(field, title, scale=fitted, axis=axis)
+    first_line = f"{frame.arrow(measure, upright=upright)} {axis_title}"  # two lines: a phone is narrow
+    return quantitative(field, [first_line, measure["direction"]], scale=fitted, axis=axis)
 
 
 def _band(held: Mapping[str, Any], axis: str) -> Spec:
@@ -132,8 +131,8 @@ def _level_rule(held: Mapping[str, Any], axis: str) -> Spec:
     text: Spec = {"align": "left", "baseline": "top", "dx": shift[0], "dy": shift[1], "color": frame.MUTED}
     return layer_charts(
         layer("rule", place, color=frame.MUTED, strokeDash=[5, 4]),
-        layer("text", {**place, **side, "text": nominal("said")}, fontSize=frame.TEXT_SIZE, **text),
-        rows=[{"level": held["level"], "said": f"level {held['level']:g}"}],
+        layer("text", {**place, **side, "text": nominal("text")}, fontSize=frame.TEXT_SIZE, **text),
+        rows=[{"level": held["level"], "text": f"level {held['level']:.4g}"}],
     )
 
 
@@ -164,15 +163,15 @@ class _Map:
         """A line per method through its parameter's values, and the front beneath."""
         rows = [
             {
-                **p, "risk_said": figure(p["risk"]), "utility_said": figure(p["utility"]),
+                **p, "risk_text": figure(p["risk"]), "utility_text": figure(p["utility"]),
                 "on": "yes" if p["front"] else "no",
                 **({"at": f"{p['parameter']} = {setting(p['value'])}"} if internal else {}),
             }
             for p in points
         ]  # fmt: skip
         parameter = {"at": "Parameter"} if internal else {}
-        labels = {"risk_said": self.risk["title"], "utility_said": self.utility["title"]}
-        tooltip = tips(label="Method", **parameter, **labels, on="On the front")
+        labels = {"risk_text": self.risk["title"], "utility_text": self.utility["title"]}
+        tooltip = tips(label="Method", **parameter, **labels, on="On the Pareto front")
         front = sorted((row for row in rows if row["front"]), key=lambda row: row["risk"])
         wide: Spec = {"strokeWidth": 11, "opacity": 0.16, "strokeCap": "round", "strokeJoin": "round"}
         lined = {**self.axes, "color": self.color, **self.dashed}
@@ -195,10 +194,8 @@ class _Map:
             low = {**self.axes[axis], "field": f"{field}_low"}
             ends = {axis: low, f"{axis}2": {"field": f"{field}_high"}}
             intervals.append(layer("rule", {**self.axes, **ends, "color": self.color}, strokeWidth=2))
-        tooltip = tips(
-            label="Method at the level", rank="Rank",
-            risk_said=self.risk["title"], utility_said=self.utility["title"],
-        )  # fmt: skip
+        titles = {"risk_text": self.risk["title"], "utility_text": self.utility["title"]}
+        tooltip = tips(label="Method", rank="Rank", **titles)
         dots = {**self.axes, "color": self.color, "shape": self.shape, "tooltip": tooltip}
         style: Spec = {"filled": True, "opacity": 1, "stroke": frame.PAPER, "strokeWidth": 1.5, "size": 230}
         return [layer_charts(*intervals, layer("point", dots, **style), rows=reached)]

@@ -1,4 +1,4 @@
-"""Class sizes: how many records look alike in what the intruder knows, before and after."""
+"""Sizes of equivalence classes by what the intruder knows, before and after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.report.values import ChartRules, merge_neighbours, merged_shares
 
 #: Groups of sizes begin at these numbers of each decade, and at 3.
 _STEPS = (1, 2, 5)
-#: So many groups are shown even if nobody is in the larger ones: 1, 2, 3–4, 5–9.
+#: So many groups are shown even if the larger ones are empty: 1, 2, 3–4, 5–9.
 _MIN_GROUPS_SHOWN = 4
 
 
@@ -46,7 +46,8 @@ def class_sizes(
     payload: dict[str, Any] = {"columns": list(known), "groups": [], "shares": {}, "suppressed": []}
     shown, merged = _tables_to_show(counts, rules)
     if not shown:
-        return {**payload, "note": _too_few(rules)}
+        few = f"groups of fewer than {rules.floor} records"
+        return {**payload, "note": f"Suppressed: class sizes cannot be shown without {few}."}
     shares = merged_shares(np.stack([counts[key] for key in shown]), merged, rules)
     return {
         **payload,
@@ -94,13 +95,7 @@ def _tables_to_show(counts: Mapping[str, Ints], rules: ChartRules) -> tuple[list
     return shown, groups
 
 
-def _too_few(rules: ChartRules) -> str:
-    return (
-        f"Suppressed: class sizes cannot be told without showing groups of fewer than {rules.floor} records."
-    )
-
-
-def said_group(group: Sequence[int]) -> str:
+def size_group(group: Sequence[int]) -> str:
     """A group of sizes in words: 1, 2, 3–4, 5–9."""
     first, last = group
     return f"{first:,}" if first == last else f"{first:,}–{last:,}"

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import Any
 
 from sfumato.report import frame
-from sfumato.report.class_sizes import said_group
-from sfumato.report.frame import Row, Spec, chart, layer, layer_charts, nominal, quantitative, tips
+from sfumato.report.class_sizes import size_group
+from sfumato.report.frame import (
+    Entry,
+    Outcomes,
+    Row,
+    Spec,
+    chart,
+    layer,
+    layer_charts,
+    nominal,
+    quantitative,
+    tips,
+)
 
 #: Charts that stand beside each other are of one height.
 CHART_HEIGHT = 190
 
 
-def column_title(entry: Mapping[str, Any]) -> str:
+def column_title(entry: Entry) -> str:
     """What a column is called on the page."""
     return str(entry["label"] or entry["column"])
 
 
-def charts_of_column(
-    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], place: str
-) -> dict[str, Spec]:
+def charts_of_column(entry: Entry, outcomes: Outcomes, place: str) -> dict[str, Spec]:
     """The charts of one column: its shape, and of numbers and dates their quantiles."""
     if not entry["drawn"]:
         return {}
@@ -37,21 +45,15 @@ def charts_of_column(
     return found
 
 
-def charts_of_classes(
-    found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, suffix: str = ""
-) -> dict[str, Spec]:
+def charts_of_classes(found: Entry, outcomes: Outcomes, *, suffix: str = "") -> dict[str, Spec]:
     """The charts of class sizes, where they can be shown."""
-    if not found["shares"]:
-        return {}
-    return {
-        f"classes-sizes{suffix}": class_bars(found, outcomes),
-        f"classes-below{suffix}": class_steps(found, outcomes),
-    }
+    drawn = {"sizes": class_bars, "below": class_steps} if found["shares"] else {}
+    return {f"classes-{name}{suffix}": draw(found, outcomes) for name, draw in drawn.items()}
 
 
-def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def histogram(entry: Entry, outcomes: Outcomes) -> Spec:
     """Steps over common bins: the original as a grey area, each release as a line."""
-    places, widths = _places(entry)
+    (places, widths), log = _places(entry), entry["axis"] == "log"
     rows, tables = [], frame.method_rows(outcomes, entry["shares"])
     for series in tables:
         heights = [share / w for share, w in zip(entry["shares"][series["key"]], widths, strict=True)]
@@ -65,7 +67,8 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     lined: Spec = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     bins = {"x": x, "x2": {"field": "x2"}, "tooltip": tooltip}
     return chart(
-        f"Distribution of {column_title(entry)}: the original and what was released, over common bins.",
+        f"Distribution of {column_title(entry)}",
+        f"Grey is the original, each coloured line a release{', on a logarithmic axis' if log else ''}.",
         layer(
             "area",
             both,
@@ -83,7 +86,7 @@ def histogram(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -
     )
 
 
-def _places(entry: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+def _places(entry: Entry) -> tuple[list[float], list[float]]:
     """Where the bins are drawn, the open ones one step wide, and how many steps wide each is."""
     edges, step = entry["edges"], entry["step"]
     if entry["axis"] == "log":
@@ -93,7 +96,7 @@ def _places(entry: Mapping[str, Any]) -> tuple[list[float], list[float]]:
     return places, [(right - left) / step for left, right in pairwise(places)]
 
 
-def value_axis(entry: Mapping[str, Any], field: str) -> Spec:
+def value_axis(entry: Entry, field: str) -> Spec:
     """The axis of a column's own values."""
     scales: dict[str, Spec] = {"number": {"zero": False}, "log": {"type": "log"}, "date": {}}
     axis = {"grid": False, "tickCount": 6}
@@ -101,7 +104,7 @@ def value_axis(entry: Mapping[str, Any], field: str) -> Spec:
     return {**quantitative(field, scale={**scales[entry["axis"]], "nice": False}, axis=axis), "type": kind}
 
 
-def _bins(entry: Mapping[str, Any], places: Sequence[float], tables: Sequence[Row]) -> list[Row]:
+def _bins(entry: Entry, places: Sequence[float], tables: Sequence[Row]) -> list[Row]:
     last = len(places) - 2
     rows = []
     for number, (left, right) in enumerate(pairwise(places)):
@@ -116,7 +119,7 @@ def _bins(entry: Mapping[str, Any], places: Sequence[float], tables: Sequence[Ro
     return rows
 
 
-def _tick(entry: Mapping[str, Any], place: float, *, above: bool) -> str:
+def _tick(entry: Entry, place: float, *, above: bool) -> str:
     """The value at an edge; of whole numbers, the next above or below it."""
     if entry["axis"] == "date":
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=place)).date().isoformat()
@@ -125,7 +128,7 @@ def _tick(entry: Mapping[str, Any], place: float, *, above: bool) -> str:
     return f"{place:,.10g}".replace("-", "−")
 
 
-def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], description: str = "") -> Spec:
+def bars(entry: Entry, outcomes: Outcomes, caption: str = "") -> Spec:
     """A grey bar per value for the original, a mark per release."""
     categories = entry["categories"]
     gap = min(8.0, 48 / len(entry["shares"]))
@@ -133,15 +136,13 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
     axis = {"labelLimit": 200, "labelPadding": 8, "ticks": False, "domain": False}
     y = nominal("value", categories, title=None, scale={"paddingInner": 0.1, "paddingOuter": 0.05}, axis=axis)
     x = quantitative("share", axis={"format": "%", "tickCount": 5})
-    both = {
-        "x": x,
-        "y": y,
-        "tooltip": tips(label="Table", value=column_title(entry), said="Share of records"),
-    }
+    tooltip = tips(label="Table", value=column_title(entry), text="Share of records")
+    both = {"x": x, "y": y, "tooltip": tooltip}
     beside = {"yOffset": {"field": "offset", "type": "quantitative", "scale": None}}
     marked = {"color": frame.by_method(outcomes), "shape": frame.by_method(outcomes, channel="shape")}
     return chart(
-        description or f"Shares of the values of {column_title(entry)} in the original and in the releases.",
+        caption or f"Share of records by value of {column_title(entry)}",
+        "Grey bars are the original, coloured marks the releases.",
         layer(
             "bar", both, where=frame.filter_rows(original=True), color=frame.GREY_FILL, height={"band": 0.85}
         ),
@@ -155,9 +156,7 @@ def bars(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], descri
     )  # fmt: skip
 
 
-def _bar_rows(
-    entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]], *, gap: float, band: float
-) -> list[Row]:
+def _bar_rows(entry: Entry, outcomes: Outcomes, *, gap: float, band: float) -> list[Row]:
     tables = frame.method_rows(outcomes, entry["shares"])
     middle = 0.45 * band  # offsets count from the top of a bar, which is nine tenths of its band
     return [
@@ -165,7 +164,7 @@ def _bar_rows(
             **series,
             "value": value,
             "share": share,
-            "said": f"{share:.1%}",
+            "text": f"{share:.1%}",
             "offset": middle + gap * (i - len(tables) / 2),
         }
         for i, series in enumerate(tables)  # the original is the first: the releases stand around the middle
@@ -173,12 +172,13 @@ def _bar_rows(
     ]
 
 
-def quantiles(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def quantiles(entry: Entry, outcomes: Outcomes) -> Spec:
     """The distribution functions, drawn through quantiles: the original as a broad grey line."""
     series, x = frame.method_rows(outcomes, entry["quantiles"]["values"]), value_axis(entry, "value")
-    tooltip = [*tips(label="Table", said="Share at or below"), _value_tip(x, column_title(entry))]
+    tooltip = [*tips(label="Table", text="Share at or below"), _value_tip(x, column_title(entry))]
     return chart(
-        f"Share of records at or below each value of {column_title(entry)}: the original and the releases.",
+        f"Share of records at or below each value of {column_title(entry)}",
+        "Where a line covers the broad grey one, the release has the distribution of the original.",
         *frame.curves(x, frame.share_axis("level"), outcomes, tooltip, order="level"),
         rows=_quantile_rows(entry, series),
         height=CHART_HEIGHT,
@@ -191,7 +191,7 @@ def _value_tip(axis: Spec, title: str) -> Spec:
     return {"field": axis["field"], "title": title, "type": axis["type"]}
 
 
-def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def against_original(entry: Entry, outcomes: Outcomes) -> Spec:
     """The quantiles of each release against those of the original; on the diagonal nothing has changed."""
     series = frame.method_rows(outcomes, entry["quantiles"]["values"])
     releases = [each for each in series if each["key"] != "original"]
@@ -200,12 +200,13 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     ends = [{"value": end} for end in ((min(values), max(values)) if values else ())]
     x, y = value_axis(entry, "original"), value_axis(entry, "value")
     x["axis"] = y["axis"] = {"tickCount": 5}
-    tooltip = tips(label="Method", said="Share at or below")
+    tooltip = tips(label="Method", text="Share at or below")
     tooltip += [_value_tip(x, "Original"), _value_tip(y, "Release")]
     both = {"x": x, "y": y, "order": {"field": "level"}}
     lined = {**both, "color": frame.by_method(outcomes), **frame.dash_by_method(outcomes)}
     return chart(
-        f"Quantiles of {column_title(entry)} after against before: on the diagonal nothing has changed.",
+        f"Quantiles of {column_title(entry)} in the release against the original",
+        "On the grey diagonal nothing has changed.",
         frame.broad_line({"x": {**x, "field": "value"}, "y": y}, rows=ends),
         layer_charts(
             layer("line", lined, strokeWidth=1.5),
@@ -218,14 +219,14 @@ def against_original(entry: Mapping[str, Any], outcomes: Sequence[Mapping[str, A
     )
 
 
-def _quantile_rows(entry: Mapping[str, Any], series: Sequence[Row]) -> list[Row]:
+def _quantile_rows(entry: Entry, series: Sequence[Row]) -> list[Row]:
     """A row for each level; what a logarithmic axis cannot show is left out."""
     found = entry["quantiles"]
     keys = [each["key"] for each in series]
     return [
         {
             "level": level,
-            "said": f"{level:.0%}",
+            "text": f"{level:.0%}",
             **{
                 key: value if value > 0 or entry["axis"] != "log" else None
                 for key, value in zip(keys, values, strict=True)
@@ -237,23 +238,24 @@ def _quantile_rows(entry: Mapping[str, Any], series: Sequence[Row]) -> list[Row]
     ]
 
 
-def class_bars(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def class_bars(found: Entry, outcomes: Outcomes) -> Spec:
     """A grey bar per group of sizes for the original, a mark per release."""
-    groups = [said_group(group) for group in found["groups"]]
+    groups = [size_group(group) for group in found["groups"]]
     entry = {"column": "size of the class", "label": "", "categories": groups, "shares": found["shares"]}
-    return bars(entry, outcomes, "Shares of records by the size of their class, original and releases.")
+    return bars(entry, outcomes, "Share of records by the size of their equivalence class")
 
 
-def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]]) -> Spec:
+def class_steps(found: Entry, outcomes: Outcomes) -> Spec:
     """The share of records in classes of fewer than 2, 3, 5, 10 … records: those that break k-anonymity."""
     series = frame.method_rows(outcomes, found["shares"])
     rows = _running_sums(found, series)
     axis = {"grid": False, "values": [row["k"] for row in rows], "labelOverlap": True}
     x = quantitative("k", scale={"type": "log", "nice": False}, axis=axis)
-    tooltip = tips(label="Table", said="Class of", value="Share of records")
+    tooltip = tips(label="Table", text="Class of", value="Share of records")
     tooltip[-1]["format"] = ".1%"
     return chart(
-        "Share of records in classes smaller than k, by k, of the original and of the releases.",
+        "Share of records in equivalence classes of fewer than k",
+        "The axis of k is logarithmic. Grey is the original; the lower a line, the fewer small classes.",
         *frame.curves(x, frame.share_axis("value"), outcomes, tooltip, order="k"),
         rows=rows,
         height=class_bars(found, outcomes)["height"],  # it stands beside them
@@ -262,14 +264,14 @@ def class_steps(found: Mapping[str, Any], outcomes: Sequence[Mapping[str, Any]])
     )
 
 
-def _running_sums(found: Mapping[str, Any], series: Sequence[Row]) -> list[Row]:
+def _running_sums(found: Entry, series: Sequence[Row]) -> list[Row]:
     """The share of records in classes smaller than k, for each k at which a group of sizes ends."""
     sums = {each["key"]: list(accumulate(found["shares"][each["key"]])) for each in series}
     limits = [last + 1 for _, last in found["groups"]]
     return [
         {
             "k": limit,
-            "said": f"fewer than {limit:,}",
+            "text": f"fewer than {limit:,}",
             **{key: min(round(sums[key][place], 4), 1) for key in sums},
         }
         for place, limit in enumerate(limits)

@@ -111,9 +111,8 @@ def _coarse(study: Study) -> Study:
 
 def _coarse_outcome(outcome: MethodAtLevel, study: Study, grain: float) -> MethodAtLevel:
     """The outcome in the digits that may be published; a loss that would tell somebody's value is none."""
-    hides = outcome.example is not None and all(
-        each.hides_each for each in losses(study.original, outcome.example)
-    )
+    example = outcome.example
+    hides = example is not None and all(each.hides_each for each in losses(study.original, example))
 
     def number(value: float, measure: Measure) -> float | None:
         if measure.aspect == "risk":
@@ -291,10 +290,8 @@ def _mean_dict(spread: ReplicateMean | None) -> dict[str, Any] | None:
 
 def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:
     """The points of the risk–utility map, by line and in the order in which the line runs."""
-    owners = {
-        outcome.step.method.name: key
-        for key, outcome in reversed(list(zip(keys, study.outcomes, strict=True)))
-    }
+    keyed = list(zip(keys, study.outcomes, strict=True))
+    owners = {outcome.step.method.name: key for key, outcome in reversed(keyed)}
     finite = [p for p in study.points if math.isfinite(p.risk) and math.isfinite(p.utility)]
     lines = [line for line in _lines(finite) if line[0].method in owners]
     if public:

@@ -63,7 +63,7 @@ def _distribution(
             else _category_counts(tables, name, rules)
         )
     except DataError:
-        found = {"note": "A release has values of another kind here, which cannot be drawn on one axis."}
+        found = {"note": "A release has values of another kind, which cannot be drawn on the same axis."}
     return {**payload, **found}
 
 
@@ -76,7 +76,7 @@ def _numeric_distribution(tables: Mapping[str, Table], name: str, rules: ChartRu
     columns = {key: np.sort(values[~np.isnan(values)]) for key, values in columns.items()}
     values = columns["original"]
     if not len(values):
-        return {"note": "The original has no values here."}
+        return {"note": "The original has no values in this column."}
     if values[0] == values[-1]:
         return {"note": "The original has the same value in every record."}
     axis = _axis(columns, rules, date=original.schema[name].kind is Kind.DATE)
@@ -151,11 +151,8 @@ def _log_edges(low: float, high: float, bins: int) -> tuple[Floats, float]:
 
 
 def _limits(columns: Mapping[str, Floats], rules: ChartRules) -> tuple[float, float]:
-    ends = {
-        key: np.quantile(values, [rules.tail, 1 - rules.tail])
-        for key, values in columns.items()
-        if len(values)
-    }
+    tails = [rules.tail, 1 - rules.tail]
+    ends = {key: np.quantile(values, tails) for key, values in columns.items() if len(values)}
     low, high = ends["original"]
     if rules.coarse:
         return float(low), float(high)
@@ -236,7 +233,7 @@ def _category_counts(tables: Mapping[str, Table], name: str, rules: ChartRules) 
         }
     values = sorted(set().union(*by_table.values()))
     if not by_table["original"]:
-        return {"note": "The original has no values here."}
+        return {"note": "The original has no values in this column."}
     counts = np.array([[by_table[key].get(value, 0) for value in values] for key in tables], dtype=np.int64)
     shown, others = _values_to_show(counts, rules)
     if not shown or (len(shown) == 1 and not others):
@@ -247,9 +244,7 @@ def _category_counts(tables: Mapping[str, Table], name: str, rules: ChartRules) 
     if others:
         rows = np.concatenate([rows, counts[:, others].sum(axis=1, keepdims=True)], axis=1)
     # Rounded as well: shares of an exact number of records would tell how few are missing.
-    present = rules.round_counts(
-        np.array([len(table) - int(table.missing(name).sum()) for table in tables.values()])
-    )
+    present = rules.round_counts(np.array([int((~each.missing(name)).sum()) for each in tables.values()]))
     rounded = rules.round_counts(rows) / np.maximum(present, 1)[:, None]
     return {
         "drawn": "bars",
@@ -300,7 +295,4 @@ def _sort_key(original: Table, name: str, values: Sequence[str], counts: Ints) -
 def _too_few(rules: ChartRules) -> str:
     if not rules.coarse:
         return "There are too few records to draw a distribution."
-    return (
-        f"Suppressed: nothing can be drawn here without showing groups of fewer than {rules.floor} records "
-        "or the ends of the distribution."
-    )
+    return f"Suppressed: a chart would show fewer than {rules.floor} records or the ends of the distribution."

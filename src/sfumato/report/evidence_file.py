@@ -1,8 +1,8 @@
 """What is filed with a release: the evidence for an officer, the change note for analysts, the data card.
 
-The evidence has the headings of ISO/IEC 27559 and what others ask. Whatever is measured stands in the report
-beside it: evidence says where (``see``, a JSON pointer). What nobody has said or measured is said to be
-missing. `evidence.schema.json` in ``static`` is its schema.
+The evidence has the headings of ISO/IEC 27559 and what others ask. The report beside it
+holds what is measured; the evidence says where (``see``, a JSON pointer). What was not stated or not measured
+is marked as missing. `evidence.schema.json` in ``static`` is its schema.
 """
 
 from __future__ import annotations
@@ -21,48 +21,50 @@ from sfumato.releasing.trail import environment
 from sfumato.report import fates
 from sfumato.version import __version__
 
+Content = Mapping[str, Any]
+
 FORM = "sfumato-evidence/1"
 CONFIDENTIAL = "confidential: with the owner"
 #: What the owner says that stays with them.
 _INTERNAL = ("threats", "intruder_test", "basis", "expert")
 NOT_STATED = "not stated"
-#: What the owner says that may leave, and the heading it stands under.
+#: What the owner says that may leave, and its heading.
 CARD: Mapping[str, str] = {
-    "description": "What it is",
-    "population": "Whom it is about",
-    "period": "When the data are from",
-    "publisher": "Who gives it out",
-    "contact": "Whom to ask",
-    "purpose": "What it is for",
+    "description": "Description",
+    "population": "Population",
+    "period": "Reference period",
+    "publisher": "Publisher",
+    "contact": "Contact",
+    "purpose": "Purpose",
     "legal_basis": "Legal basis",
-    "recipients": "Who receives it",
+    "recipients": "Recipients",
     "terms": "Terms of use",
     "safeguards": "Safeguards",
-    "transparency": "What the people it is about were told",
-    "review_date": "To be reviewed on",
+    "transparency": "Information given to the people concerned",
+    "review_date": "Review date",
 }
-#: What of that the first page of a report says.
-SAID_FIRST = ("purpose", "recipients", "contact")
+#: What of that is on the first page of a report.
+FIRST_PAGE = ("purpose", "recipients", "contact")
 #: Holds of every release, whatever else its terms are.
-_NOBODY = "Nobody may try to find out whom a record is about, alone or by linking it with other data."
+_NO_REIDENTIFICATION = "Recipients must not try to re-identify anyone, also not by linking with other data."
 _INTRODUCTION = (
-    "What was done to the data before they were given out, and what to correct for when you analyse them. "
-    "Parameters are not told: they would help who tries to undo it."
+    "What was done to the data before their release, and what to correct for in an analysis. Parameters are "
+    "not published, because they would help an intruder."
 )
 #: What is meant by headings whose columns are only named.
 _MEANING = {
-    fates.RENAMED: "Numbers of people or households: alike for alike, and nothing else.",
-    fates.AS_THEY_WERE: "Nothing was done to them.",
-    fates.LEFT_OUT: "So that nobody is named or found by them.",
-    fates.EMPTIED: "No cell says anything.",
+    fates.RENAMED: "Equal pseudonyms mean the same person or household; they have no other meaning.",
+    fates.UNCHANGED: "Their values are those of the original.",
+    fates.REMOVED: "They could identify people or link their records.",
+    fates.EMPTIED: "No cell has a value.",
 }
 #: What happened, and what to correct for, where no step of the recipe says it.
 _WITHOUT_STEP = {
     fates.WEIGHTS: (
-        "Each record has the mean weight of those that look alike: exact ones tell who is with whom.",
-        "Totals by the columns that make records look alike stay; others are smoothed, the design is gone.",
+        "Each record has the mean weight of its class: exact weights show which records belong together.",
+        "Totals by the columns that define the classes stay; others are smoothed, and the design is lost.",
     ),
-    fates.MENDED: ("Mended, or changed with another column: rules of the data hold again.", ""),
+    fates.CORRECTED: ("Corrected, or changed with another column, so that the edit rules hold again.", ""),
 }
 
 
@@ -75,7 +77,7 @@ def schema() -> dict[str, Any]:
 
 def evidence_of(
     about: About,
-    content: Mapping[str, Any],
+    content: Content,
     files: Mapping[str, str],
     *,
     decision: Decision | None = None,
@@ -87,8 +89,8 @@ def evidence_of(
     ----------
     about
         What the owner says of the release.
-    told
-        What the report tells, which the evidence points to.
+    content
+        The report, which the evidence points to.
     files
         The hashes of the released files by their names.
     decision
@@ -127,34 +129,30 @@ def _about(about: About, *, public: bool) -> dict[str, str]:
     return facts
 
 
-def _see(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Where the report tells something, and whether it does."""
+def _see(content: Content, key: str) -> dict[str, Any]:
+    """Where the report has something, and whether it does."""
     if content.get(key) in (None, [], {}):
         return {"see": None, "says": CONFIDENTIAL if content["public"] and key not in content else NOT_STATED}
-    return {
-        "see": _place_in_report(content, key),
-        "says": "measured" if key in {"risks", "utility", "series"} else "told",
-    }
+    says = "measured" if key in {"risks", "utility", "series"} else "told"
+    return {"see": _place_in_report(content, key), "says": says}
 
 
-def _attack_tests(content: Mapping[str, Any]) -> dict[str, Any]:
+def _attack_tests(content: Content) -> dict[str, Any]:
     """Whether attacks were carried out, and why not: in the words of the report."""
     reasons = dict.fromkeys((content.get("tests") or {}).values())
     if not reasons:
         return _see(content, "tests")
     of_each = [f"{threat}: {each}" for threat, each in content["tests"].items()]
-    return {
-        "see": _place_in_report(content, "tests"),
-        "says": "; ".join(reasons if len(reasons) == 1 else of_each),
-    }
+    says = "; ".join(reasons if len(reasons) == 1 else of_each)
+    return {"see": _place_in_report(content, "tests"), "says": says}
 
 
-def _place_in_report(content: Mapping[str, Any], key: str) -> str:
+def _place_in_report(content: Content, key: str) -> str:
     """Where in the report something stands: of several tables in each of them."""
     return f"{TWIN}#/tables" if "tables" in content else f"{TWIN}#/{key}"
 
 
-def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+def _data(about: Mapping[str, str], content: Content, files: Mapping[str, str]) -> dict[str, Any]:
     return {
         "population": about["population"],
         "period": about["period"],
@@ -162,17 +160,15 @@ def _data(about: Mapping[str, str], content: Mapping[str, Any], files: Mapping[s
         "source": _see(content, "source"),
         "attributes": _see(content, "roles"),
         "attack_model": {
-            "risk": "of the record at most risk, or the mean of all: each score says which",
-            "reference": "the persons of the file, known to be in it, unless a scenario says otherwise",
+            "risk": "of the record at most risk, or the mean over all records: each score says which",
+            "reference": "people in the file, whom the intruder knows to be in it, unless a scenario differs",
         },
         "files": [{"name": name, "sha256": sha} for name, sha in files.items()],
     }
 
 
-def _identifiability(
-    about: Mapping[str, str], content: Mapping[str, Any], *, in_series: bool
-) -> dict[str, Any]:
-    alone = {"see": None, "says": "it is not one of a series"}
+def _identifiability(about: Mapping[str, str], content: Content, *, in_series: bool) -> dict[str, Any]:
+    alone = {"see": None, "says": "the release is not part of a series"}
     return {
         "requirements": _requirement_tally(content),
         "quantified": _see(content, "risks"),
@@ -189,14 +185,12 @@ def _identifiability(
     }
 
 
-def _requirement_tally(content: Mapping[str, Any]) -> dict[str, int]:
+def _requirement_tally(content: Content) -> dict[str, int]:
     judged = content["requirements"]
     return dict(judged) if isinstance(judged, Mapping) else tally(judged)
 
 
-def _governance(
-    about: Mapping[str, str], content: Mapping[str, Any], decision: Decision | None
-) -> dict[str, Any]:
+def _governance(about: Mapping[str, str], content: Content, decision: Decision | None) -> dict[str, Any]:
     found = decision.findings if decision else ()
     overridden: dict[str, Any] = {"rules": sorted({each.rule for each in found})}
     if not content["public"] and decision is not None and found:
@@ -214,7 +208,7 @@ def _governance(
     }
 
 
-def _gdpr(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
+def _gdpr(about: Mapping[str, str], content: Content) -> dict[str, Any]:
     """Singling out, linkability and inference, for each recipient."""
     attacks, tests = content.get("attacks") or {}, content.get("tests") or {}
     unknown = CONFIDENTIAL if content["public"] else NOT_STATED
@@ -232,13 +226,13 @@ def _gdpr(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, Any]:
+def _hipaa(about: Mapping[str, str], content: Content) -> dict[str, Any]:
     """What an expert determination says (45 CFR 164.514(b)(1)); the signature is put to it by hand."""
     return {
         "scope": f"{content['records']['released']} records; {about['description']}",
         "method": [step["title"] for step in content["steps"]],
         "quantified_risk": _see(content, "risks"),
-        "practice": "a risk below 0.09 is usual practice, and no threshold of the rule",
+        "practice": "a risk below 0.09 is common practice; the rule itself sets no threshold",
         "conditions": about["safeguards"],
         "expiry": about["review_date"],
         "expert": about["expert"],
@@ -246,7 +240,7 @@ def _hipaa(about: Mapping[str, str], content: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _nist(content: Mapping[str, Any]) -> dict[str, Any]:
+def _nist(content: Content) -> dict[str, Any]:
     """What NIST SP 800-226 asks of a claim of differential privacy; ε is public."""
     budget = content.get("budget")
     if not budget:
@@ -265,7 +259,7 @@ def _nist(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
+def _essnet(content: Content) -> dict[str, Any]:
     """As in the handbook of the ESSnet: information loss is public, values of risk are confidential."""
     return {
         "information_loss": _see(content, "lost"),
@@ -279,8 +273,8 @@ def _essnet(content: Mapping[str, Any]) -> dict[str, Any]:
 # The change note ------------------------------------------------------------------------------------------
 
 
-def change_note(content: Mapping[str, Any]) -> str:
-    """The note as Markdown, of what the public form of a report tells: by what happened to the columns."""
+def change_note(content: Content) -> str:
+    """The note as Markdown, from the public form of a report: by what happened to the columns."""
     steps, paragraphs = content["steps"], dict[str, str]()
     return "\n".join(
         [
@@ -298,21 +292,20 @@ def change_note(content: Mapping[str, Any]) -> str:
     )
 
 
-def _on_all(steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]) -> Iterator[str]:
+def _on_all(steps: Sequence[Content], paragraphs: dict[str, str]) -> Iterator[str]:
     """Steps that change which records there are: they concern every column."""
     found = [step for step in steps if registry.method(step["method"]).gives.other_records]
     if found:
         yield from ("## All records", "")
-        yield from dict.fromkeys(
-            f"- {step['title']}: {step['what'][:1].lower()}{step['what'][1:]}" for step in found
-        )
+        what = [(step["title"], step["what"]) for step in found]
+        yield from dict.fromkeys(f"- {title}: {words[:1].lower()}{words[1:]}" for title, words in what)
         yield from (*_corrections("All records", found, paragraphs), "")
 
 
 def _under(
     heading: str,
-    columns: Sequence[Mapping[str, Any]],
-    steps: Sequence[Mapping[str, Any]],
+    columns: Sequence[Content],
+    steps: Sequence[Content],
     paragraphs: dict[str, str],
 ) -> Iterator[str]:
     """One heading: its columns, each with its loss, and once what to correct for."""
@@ -330,9 +323,7 @@ def _under(
     yield from [""] if own else ()
 
 
-def _corrections(
-    heading: str, steps: Sequence[Mapping[str, Any]], paragraphs: dict[str, str]
-) -> Iterator[str]:
+def _corrections(heading: str, steps: Sequence[Content], paragraphs: dict[str, str]) -> Iterator[str]:
     """What to correct for, each sentence once in the note; ``paragraphs`` says under which heading."""
     titles: dict[str, dict[str, None]] = {}
     for step in steps:
@@ -341,20 +332,20 @@ def _corrections(
         titles.setdefault(note, {})[step["title"]] = None
     for note, own in titles.items():
         where = paragraphs.setdefault(note, heading)
-        words = note if where == heading else f"as under “{where}”."
+        words = note if where == heading else f"see “{where}”."
         yield f"- **To correct for** ({', '.join(own)}): {words}"
 
 
 # The data card --------------------------------------------------------------------------------------------
 
 
-def data_card(about: About, content: Mapping[str, Any]) -> str:
-    """The card as Markdown, of what the owner says and of what the public form of the report tells.
+def data_card(about: About, content: Content) -> str:
+    """The card as Markdown, from what the owner says and the public form of the report.
 
-    What nobody has said is said to be missing.
+    What the owner has not stated is marked as missing.
     """
     facts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
-    facts["terms"] = f"{_NOBODY} Beside that: {facts['terms']}"
+    facts["terms"] = f"{_NO_REIDENTIFICATION} Further terms: {facts['terms']}"
     columns = [
         f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
         for heading, own in fates.by_fate(content["roles"], content["steps"]).items()
@@ -374,14 +365,14 @@ def data_card(about: About, content: Mapping[str, Any]) -> str:
             "|---|---|---|",
             *columns,
             "",
-            "What to correct for in an analysis stands in `change-note.md`.",
+            "`change-note.md` explains what to correct for in an analysis.",
             "",
         ]
     )
 
 
 def text_or_unknown(value: str | tuple[str, ...]) -> str:
-    """What was said, or that nothing was."""
+    """What was stated, or that nothing was."""
     text = value if isinstance(value, str) else "; ".join(value)
     return text.strip() or NOT_STATED
 

@@ -1,4 +1,4 @@
-"""Who stands out in a release, as data: chances to be found, rare combinations, what classes give away."""
+"""Records at risk in a release, as data: re-identification risks, rare combinations, attribute disclosure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sfumato.report.release_scores import ReleaseScores, is_number
 from sfumato.report.words import finite
 from sfumato.risk.individual import cut_at
 
-#: Where the bars of chances to be found end; a class of five is at 0.2.
+#: Where the bars of risks end; a class of five is at 0.2.
 _ENDS = (1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)
-#: Thresholds at which the slider stands.
+#: Thresholds of the slider.
 _STOPS = 40
 _FLOAT_TOLERANCE = 1e-12
-#: What is counted where nothing is required of sensitive values: who shares theirs with all who are alike.
+#: What is counted without a requirement on sensitive values: classes in which all share one.
 _DIVERSE = Requirement.parse("l >= 2")
 
 
 def individual_risks(found: ReleaseScores) -> dict[str, Any] | None:
-    """How many records have which chance to be found, before and after, and who is above the threshold."""
+    """How many records have which risk, before and after, and how many are above the threshold."""
     shown = [(each, score) for each, score in found.shown_in("records") if is_number(score)]
     if not shown or shown[0][1].by_record is None:
         return None
@@ -53,7 +53,7 @@ def individual_risks(found: ReleaseScores) -> dict[str, Any] | None:
 
 
 def _threshold(found: ReleaseScores) -> float:
-    """Above which chance a record is at risk: that of the gauges, so that both count the same records."""
+    """Above which risk a record is at risk: that of the gauges, so that both count the same records."""
     scores = (score for _, score in (*found.shown_in("gauges"), *found.shown_in("records")))
     return next(float(each.details["threshold"]) for each in scores if "threshold" in each.details)
 
@@ -81,7 +81,7 @@ def slider(risks: Floats) -> list[list[float | str | None]]:
 
 
 def gauges(found: ReleaseScores) -> list[dict[str, Any]]:
-    """The chance to be found by who knows that someone is in, who does not, and who looks for everybody."""
+    """The risk from a prosecutor, a journalist and a marketer."""
     return [_gauge(each, score, found.main.before.get(str(each))) for each, score in found.shown_in("gauges")]
 
 
@@ -140,7 +140,7 @@ def _by_column(score: Score, before: Score | None) -> list[dict[str, Any]]:
 
 
 def attribute_exposure(found: ReleaseScores) -> dict[str, Any] | None:
-    """What classes give away of each sensitive column, before and after, and where that is too much."""
+    """What classes disclose of each sensitive column, before and after, and where that is too much."""
     numbers = {each: score for each, score in found.shown_in("sensitive") if is_number(score)}
     if not numbers:
         return None
@@ -169,7 +169,7 @@ def _of_original(found: ReleaseScores, measure: Measure, name: str) -> float | N
 
 
 def _violations(found: ReleaseScores) -> list[dict[str, Any]]:
-    """Of how many records a sensitive value is told more surely than required."""
+    """Of how many records a sensitive value is disclosed more surely than required."""
     judged: list[tuple[Requirement, Score, str]] = [
         (each.requirement, each.score, each.scenario)
         for each in found.part.judgements

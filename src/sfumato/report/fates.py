@@ -1,4 +1,4 @@
-"""What happened to the columns of a release: each under one heading, of what the twin tells."""
+"""What happened to the columns of a release: each under one heading, from what the twin holds."""
 
 from __future__ import annotations
 
@@ -14,58 +14,56 @@ from sfumato.study.column_changes import join_names
 
 Column = Mapping[str, Any]
 
-CHANGED, MENDED, WEIGHTS = "Changed in several ways", "Mended", "Weights smoothed"
-RENAMED, AS_THEY_WERE, LEFT_OUT = "Replaced by pseudonyms", "As they were", "Left out"
-EMPTIED, _DRAWN, _BY_CHANCE = "Emptied", "Drawn anew", "Changed to other categories by chance"
-_NOISE, _EXCHANGED, _ROUNDED = "Noise added", "Exchanged between records", "Rounded, or cut at the ends"
-_NOISY_MEAN = "Replaced by means of records alike, with noise"
+CHANGED, CORRECTED, WEIGHTS = "Changed in several ways", "Corrected", "Weights smoothed"
+RENAMED, UNCHANGED, REMOVED = "Replaced by pseudonyms", "Unchanged", "Removed"
+EMPTIED, _SYNTHETIC, _AT_RANDOM = "All cells suppressed", "Synthetic values", "Categories changed at random"
+_NOISE, _SWAPPED, _ROUNDED = "Noise added", "Swapped between records", "Rounded, or top- and bottom-coded"
+_NOISY_MEAN = "Replaced by noisy means of similar records"
 _RANGES, _GROUPS, _SUPPRESSED = "Shown as ranges", "Shown as groups of values", "Some cells suppressed"
 #: The headings of what `Loss.outcome` says.
 _HEADINGS = {
-    "ranges": _RANGES, "groups": _GROUPS, "made anew": _DRAWN, "suppressed": _SUPPRESSED, "emptied": EMPTIED,
-    "renamed": RENAMED, "untouched": AS_THEY_WERE, "left out": LEFT_OUT,
+    "ranges": _RANGES, "groups": _GROUPS, "made anew": _SYNTHETIC, "suppressed": _SUPPRESSED,
+    "emptied": EMPTIED, "renamed": RENAMED, "untouched": UNCHANGED, "left out": REMOVED,
 }  # fmt: skip
-#: The headings of values that changed: by what stands for records alike, by the method, or by its family.
+#: The headings of values that changed: by the centre of similar records, the method, or its family.
 _BY_CENTRE = {
-    "mean": "Replaced by the mean of records alike",
-    "median": "Replaced by the median of records alike",
-    "mode": "Replaced by the most frequent value of records alike",
+    "mean": "Replaced by the mean of similar records",
+    "median": "Replaced by the median of similar records",
+    "mode": "Replaced by the most frequent value of similar records",
 }
 _BY_METHOD = {
-    "pram": _BY_CHANCE, "private-response": _BY_CHANCE, "private-microaggregation": _NOISY_MEAN,
+    "pram": _AT_RANDOM, "private-response": _AT_RANDOM, "private-microaggregation": _NOISY_MEAN,
 }  # fmt: skip
 _BY_FAMILY = {
-    "noise": _NOISE, "differential privacy": _NOISE, "swapping and shuffling": _EXCHANGED,
-    "rounding and coding": _ROUNDED, "synthetic data": _DRAWN,
+    "noise": _NOISE, "differential privacy": _NOISE, "swapping and shuffling": _SWAPPED,
+    "rounding and coding": _ROUNDED, "synthetic data": _SYNTHETIC,
 }  # fmt: skip
 #: What a value of the release is, under each heading.
 VALUES: Mapping[str, str] = {
-    _BY_CENTRE["mean"]: "Each value is the mean of several people: nobody’s own, unless they share it.",
-    _BY_CENTRE["median"]: "Each value is the middle one of several people: often somebody’s own.",
-    _BY_CENTRE["mode"]: "Each value is the most frequent one of several people: as a rule somebody’s own.",
-    _NOISY_MEAN: "Each value is the mean of several people, moved by chance.",
-    _NOISE: "Each value is the person’s own, moved by chance.",
-    _EXCHANGED: "Each value is somebody’s own, mostly somebody else’s.",
-    _BY_CHANCE: "Each value is the person’s own category, or another one by chance.",
-    _ROUNDED: "Each value is the person’s own, rounded or cut.",
-    _DRAWN: "Each value was drawn, from a model or from the values that were there: somebody may have it.",
+    _BY_CENTRE["mean"]: "Each value is the mean of several people, a person’s own only if they share it.",
+    _BY_CENTRE["median"]: "Each value is the median of several people, often one person’s own.",
+    _BY_CENTRE["mode"]: "Each value is the most frequent one of several people, usually one person’s own.",
+    _NOISY_MEAN: "Each value is the mean of several people, with random noise.",
+    _NOISE: "Each value is the person’s own, with random noise.",
+    _SWAPPED: "Each value is a real person’s, mostly another person’s.",
+    _AT_RANDOM: "Each value is the person’s own category or, at random, another one.",
+    _ROUNDED: "Each value is the person’s own, rounded or limited to a range.",
+    _SYNTHETIC: "Each value was drawn from a model or from the original values; real people may have it.",
 }
-#: What to correct for where the centre of records alike is not their mean, of which methods say it.
+#: What to correct for where the centre of similar records is not their mean, for which methods say it.
 CORRECTIONS: Mapping[str, str] = {
     _BY_CENTRE["median"]: (
-        "The middle of a small group stands for all of it: medians nearly hold; means, tails and rare values "
-        "do not, variances shrink, and what was grouped together is more alike than it was."
+        "The median of a small group replaces all its values: medians nearly hold; means, tails and rare "
+        "values do not, variances shrink, and records of one group are more similar than they were."
     ),
     _BY_CENTRE["mode"]: (
-        "The most frequent value of a small group stands for all of it: frequent values gain, rare ones lose "
-        "or are gone, and what was grouped together is more alike than it was."
+        "The most frequent value of a small group replaces all its values: frequent values gain, rare ones "
+        "lose or disappear, and records of one group are more similar than they were."
     ),
 }
-#: Headings of which nothing more is to be said of a column.
-ONLY_NAMED = frozenset({EMPTIED, RENAMED, AS_THEY_WERE, LEFT_OUT})
 _ORDER = (
-    _RANGES, _GROUPS, *_BY_CENTRE.values(), _NOISY_MEAN, _NOISE, _EXCHANGED, _BY_CHANCE, _ROUNDED, _DRAWN,
-    CHANGED, MENDED, WEIGHTS, _SUPPRESSED, EMPTIED, RENAMED, AS_THEY_WERE, LEFT_OUT,
+    _RANGES, _GROUPS, *_BY_CENTRE.values(), _NOISY_MEAN, _NOISE, _SWAPPED, _AT_RANDOM, _ROUNDED, _SYNTHETIC,
+    CHANGED, CORRECTED, WEIGHTS, _SUPPRESSED, EMPTIED, RENAMED, UNCHANGED, REMOVED,
 )  # fmt: skip
 #: So many columns are named in a sentence; more are counted.
 _MOST_NAMED = 4
@@ -90,7 +88,7 @@ def _heading(column: Column, steps: Sequence[Mapping[str, Any]]) -> str:
         return _HEADINGS[column["outcome"]]
     own = steps_on([column], steps)
     if not own:
-        return WEIGHTS if column["role"] == Role.WEIGHT else MENDED
+        return WEIGHTS if column["role"] == Role.WEIGHT else CORRECTED
     headings = {_heading_of(step, column["column"]) for step in own}
     return headings.pop() if len(headings) == 1 else CHANGED
 
@@ -104,7 +102,7 @@ def _heading_of(step: Mapping[str, Any], column: str) -> str:
 
 
 def centres_of(taken: Provenance, schema: Schema) -> dict[str, str]:
-    """Which centre of records alike a step shows by column: mean, median or mode; empty for other steps."""
+    """Which centre of similar records a step shows by column: mean, median or mode; empty for other steps."""
     became = taken.parameters.get("centre", "auto" if taken.parameters.get("show") == "centre" else None)
     if became is None:
         return {}
@@ -115,7 +113,7 @@ def centres_of(taken: Provenance, schema: Schema) -> dict[str, str]:
 
 
 def more_than_fate(column: Column) -> bool:
-    """Whether there is more to say of a column than what happened to all under its heading."""
+    """Whether more happened to a column than to all under its heading."""
     return bool(column["became"] != f"{column['column']} {column['outcome']}")
 
 
@@ -126,11 +124,11 @@ def happened(heading: str, column: Column) -> str:
 
 def loss_sentences(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
     """What was lost, in a sentence for each thing that happened to columns."""
-    parts = ["What was lost."]
+    parts = ["Information loss."]
     for heading, own in by_fate(columns, steps).items():
-        is_told = len(own) <= _MOST_NAMED and any(map(more_than_fate, own))
-        names = [each["column"] for each in own]
-        became = "; ".join(each["became"] for each in own) if is_told else names_or_count(names)
+        became = names_or_count([each["column"] for each in own])
+        if len(own) <= _MOST_NAMED and any(map(more_than_fate, own)):
+            became = "; ".join(each["became"] for each in own)
         parts.append(f"{heading}: {became}.")
     return " ".join(parts)
 
@@ -140,17 +138,17 @@ def intruder_sentence(
 ) -> str:
     """Against whom the release was judged, in one sentence."""
     if all(each["judges"] != "risk" for each in requirements):
-        return "Against nobody: nothing was required of its risk."
+        return "Not judged: there is no requirement on risk."
     judged = [
         f"{_scenario_name(each['name'])} who knows {names_or_count(each['columns'])}"
         for each in scenarios
         if each["judged"]
     ]
-    return f"Judged against {'; '.join(judged)}."
+    return f"Judged against {' and '.join(judged)}."
 
 
 def _scenario_name(name: str) -> str:
-    return "somebody" if name == Scenario().name else f"“{name}”,"
+    return "an intruder" if name == Scenario().name else f"the intruder “{name}”,"
 
 
 def names_or_count(names: Sequence[str]) -> str:

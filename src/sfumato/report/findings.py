@@ -62,5 +62,5 @@ def as_sarif(decision: Decision) -> str:
     musts = {**RULES, _ESTIMATED: "a requirement met by an estimate should be known as such"}
     rules = [{"id": rule, "shortDescription": {"text": must}} for rule, must in musts.items()]
     driver = {"name": "sfumato", "version": __version__, "rules": rules}
-    run = {"tool": {"driver": driver}, "results": results}
-    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    runs = [{"tool": {"driver": driver}, "results": results}]
+    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": runs}, indent=2) + "\n"

@@ -12,12 +12,15 @@ from typing import Any
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
+#: What the twin holds of one thing, and of several methods.
+Entry = Mapping[str, Any]
+Outcomes = Sequence[Entry]
 
 INK, MUTED, RULE = "var(--ink, #1f2328)", "var(--muted, #5c646d)", "var(--rule, #dfe1e0)"
 PAPER, GREY, GREY_FILL = "var(--paper, #ffffff)", "var(--grey, #80868d)", "var(--grey-fill, #d3d6d9)"
 #: The colour of the release in its own report, and the release as charts of several methods know it.
 COLOR = "#0072B2"
-OUTCOMES: Sequence[Mapping[str, Any]] = (
+OUTCOMES: Outcomes = (
     {"key": "release", "label": "Release", "color": COLOR, "shape": "circle", "dash": [1, 0]},
 )
 #: Which rows to show: all, or those of the original and of the method picked on the page.
@@ -45,11 +48,12 @@ CONFIG: Spec = {
 }  # fmt: skip
 
 
-def chart(description: str, *layers: Spec, rows: Iterable[Row] | None = None, **more: Any) -> Spec:
-    """A specification as wide as its place, which says in words what it shows."""
+def chart(caption: str, reads: str, *layers: Spec, rows: Iterable[Row] | None = None, **more: Any) -> Spec:
+    """A specification as wide as its place; the page shows what is drawn (caption) and how to read it."""
     body = layers[0] if len(layers) == 1 else {"layer": list(layers)}
+    words = {"description": f"{caption}. {reads}", "usermeta": {"title": caption, "subtitle": reads}}
     data = {} if rows is None else {"data": inline(rows)}
-    return {"description": description, "width": "container", "config": CONFIG, **data, **body, **more}
+    return {**words, "width": "container", "config": CONFIG, **data, **body, **more}
 
 
 def layer(
@@ -112,7 +116,7 @@ def pickable(first: str | None = None) -> list[Spec]:
     return [{"name": "shown", "value": first}]
 
 
-def method_rows(outcomes: Sequence[Mapping[str, Any]], part: Iterable[str]) -> list[Row]:
+def method_rows(outcomes: Outcomes, part: Iterable[str]) -> list[Row]:
     """The original and the methods that have this part, by key and label."""
     labels = {"original": "Original", **{o["key"]: o["label"] for o in outcomes}}
     return [{"key": key, "label": labels[key]} for key in part if key in labels]
@@ -136,7 +140,7 @@ def side_by_side(series: Sequence[Row]) -> list[Spec]:
     ]
 
 
-def by_method(outcomes: Sequence[Mapping[str, Any]], *, channel: str = "color", **more: Any) -> Spec:
+def by_method(outcomes: Outcomes, *, channel: str = "color", **more: Any) -> Spec:
     """Encode the method, in its own colour or shape, the same throughout."""
     scale = {"domain": [o["label"] for o in outcomes], "range": [o[channel] for o in outcomes]}
     return nominal("label", scale=scale, **{"legend": None, **more})
@@ -150,7 +154,7 @@ def by_table() -> tuple[Spec, Spec]:
     return nominal("table", tables), nominal("table", title=None, scale=scale, legend=legend)
 
 
-def dash_by_method(outcomes: Sequence[Mapping[str, Any]], **more: Any) -> Spec:
+def dash_by_method(outcomes: Outcomes, **more: Any) -> Spec:
     """Dashes for the methods beyond the colours; nothing when there are enough colours."""
     if len({tuple(outcome["dash"]) for outcome in outcomes}) < 2:  # noqa: PLR2004
         return {}
@@ -168,9 +172,7 @@ def unseen_dots(x: Spec, y: Spec, tooltip: Sequence[Spec], *, where: Sequence[st
     return layer("point", encoding, where=where, size=60, opacity=0, filled=True)
 
 
-def curves(
-    x: Spec, y: Spec, outcomes: Sequence[Mapping[str, Any]], tooltip: Sequence[Spec], *, order: str
-) -> list[Spec]:
+def curves(x: Spec, y: Spec, outcomes: Outcomes, tooltip: Sequence[Spec], *, order: str) -> list[Spec]:
     """Lines of the original and of the releases that are to be shown, with what they tell of each place."""
     both = {"x": x, "y": y, "order": {"field": order}}
     lined = {**both, "color": by_method(outcomes), **dash_by_method(outcomes)}
@@ -181,7 +183,7 @@ def curves(
     ]
 
 
-def arrow(measure: Mapping[str, Any], *, upright: bool = False) -> str:
+def arrow(measure: Entry, *, upright: bool = False) -> str:
     """An arrow along the axis towards the better values."""
     low, high = ("↓", "↑") if upright else ("←", "→")
     return low if measure["better"] == "low" else high

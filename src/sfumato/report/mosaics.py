@@ -49,12 +49,11 @@ def mosaics(
     showable = _by_association(before, rules)
     strongest = showable[:MOST_PAIRS]
     counted = {"original": [before[place] for place in strongest]}
-    counted |= {
-        key: _pair_counts(table, [pairs[place] for place in strongest]) for key, table in releases.items()
-    }
+    drawn = [pairs[place] for place in strongest]
+    counted |= {key: _pair_counts(table, drawn) for key, table in releases.items()}
     shown = [
-        _pair(pairs[place], {key: tables[rank] for key, tables in counted.items()}, rules)
-        for rank, place in enumerate(strongest)
+        _pair(pair, {key: tables[rank] for key, tables in counted.items()}, rules)
+        for rank, pair in enumerate(drawn)
     ]
     return {
         "pairs": shown,

@@ -1,12 +1,11 @@
-"""What came of one release, told to its owner and to everybody: as data, and as a page that needs no network.
+"""The report of one release, for its owner and for the public: as data, and as a page that needs no network.
 
-The public form is written from nothing: what does not stand in `_public` is not in it. It tells what was done
-and what was lost; parameters, seeds, records, small counts and every risk stay with the owner.
+The public form is built from nothing: what is not in `_public` is not in it. It shows what was done and what
+was lost; parameters, seeds, records, small counts and every risk stay with the owner.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,7 +46,8 @@ from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.release_scores import ReleaseScores, is_number, measure_release
-from sfumato.report.words import TOLD_BY_FEW, finite, plain, rounded, setting
+from sfumato.report.score_entry import measure_title, score_entry
+from sfumato.report.words import DOMINATED, finite, plain
 from sfumato.tuning.tuning_result import TuningResult
 from sfumato.version import __version__
 
@@ -55,16 +55,14 @@ from sfumato.version import __version__
 _MOST_DRAWN = 24
 #: What happened to columns that are drawn: all that are there and not as they were.
 _DRAWN = frozenset({"changed", "emptied", "made anew"})
-#: What an interval says that holds everything.
-_NOT_KNOWN = "not known"
-#: The status of a number that would tell somebody's value.
+#: The status of a number that would disclose a person's value.
 _SUPPRESSED = "suppressed"
 #: The key of the release among the tables that are drawn.
 RELEASE = "release"
 _NO_CONTROL = (
-    "there is no control. `--control 0.2` (or control = 0.2 under [data] in the plan) holds out every fifth "
-    "person, follows the recipe on the others and attacks both, so that what is true of everybody is not "
-    "taken for disclosure; the release itself is still made of everyone"
+    "there is no control group. Add `--control 0.2` (or control = 0.2 under [data] in the plan): every fifth "
+    "person is held out, the recipe is applied to the others and both groups are attacked, so that general "
+    "knowledge is not counted as disclosure; the release itself is still made from everyone"
 )
 
 
@@ -92,7 +90,7 @@ def tell(
 
 @dataclass(frozen=True)
 class ReportContent:
-    """What the report of a release says: ``to_dict`` as data for JSON, ``page`` as HTML; in two forms."""
+    """The report of a release: ``to_dict`` as data for JSON, ``page`` as HTML; in two forms."""
 
     tables: Mapping[str, ReleaseScores] = field(repr=False)
     profile: Profile | None
@@ -101,7 +99,7 @@ class ReportContent:
     generated: str = ""
 
     def to_dict(self, *, public: bool) -> dict[str, Any]:
-        """The JSON twin: a release of one table is told flat, several tables each under its name."""
+        """The JSON twin: one table is flat, several tables are each under their name."""
         return self._public if public else self._internal
 
     def page(self, *, public: bool) -> str:
@@ -168,9 +166,8 @@ class ReportContent:
             for each in own["steps"]
         ]
         first, *others = tables.values()
-        whole["records"] = {
-            key: sum(own["records"][key] for own in tables.values()) for key in first["records"]
-        }
+        records = [own["records"] for own in tables.values()]
+        whole["records"] = {key: sum(each[key] for each in records) for key in first["records"]}
         judged = [own["requirements"] for own in tables.values()]
         whole["requirements"] = (
             {key: sum(each[key] for each in judged) for key in ("met", "of")}
@@ -184,7 +181,7 @@ class ReportContent:
 
 
 def _of_each(tables: Mapping[str, Any], threat: str) -> str:
-    """Whether a threat was tested, of each table where they differ."""
+    """Whether a threat was tested, for each table where they differ."""
     reasons: dict[str, str] = {name: own["tests"][threat] for name, own in tables.items()}
     if len(set(reasons.values())) == 1:
         return next(iter(reasons.values()))
@@ -196,11 +193,12 @@ def _of_each(tables: Mapping[str, Any], threat: str) -> str:
 
 def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult | None) -> dict[str, Any]:
     part = found.part
-    utility = [_entry(measure, score) for measure, score in found.utilities.values()]
+    utility = [score_entry(measure, score) for measure, score in found.utilities.values()]
     risks = [
-        {**_entry(measure, score, each.name), "original": _value(each.before.get(name))}
+        {**score_entry(measure, score, each.name), "original": finite(before.value) if before else None}
         for each in found.intruders
         for name, (measure, score) in each.risks.items()
+        for before in [each.before.get(name)]
     ]
     return {
         "source": _source(part),
@@ -234,7 +232,7 @@ def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult
 
 
 def _tests(found: ReleaseScores) -> dict[str, str]:
-    """Whether each threat was tested by attacks on people and on strangers, and why not; the one answer."""
+    """Whether each threat was tested by attacks with a control group, and why not; the one answer."""
     plan = found.part.plan
     has_control = bool(plan.control) or CONTROL in plan.resources
     scores = [each for each in found.main.risks.values() if each[0].needs.control]
@@ -245,11 +243,9 @@ def _test(scores: list[tuple[Measure, Score]], has_control: bool) -> str:  # noq
     if not has_control:
         return f"not tested: {_NO_CONTROL}"
     done = [measure_title(measure) for measure, score in scores if is_number(score)]
-    failed = [
-        f"{measure_title(measure)}: {score.reason}" for measure, score in scores if not is_number(score)
-    ]
+    failed = [f"{measure_title(each)}: {score.reason}" for each, score in scores if not is_number(score)]
     if not done:
-        return f"not tested: {'; '.join(failed) or 'no attack of this sort was asked for'}"
+        return f"not tested: {'; '.join(failed) or 'no attack of this kind was requested'}"
     return "; not by ".join([f"tested by {', '.join(done)}", *failed])
 
 
@@ -302,9 +298,8 @@ def _unestimated_measures(entries: list[dict[str, Any]]) -> list[dict[str, Any]]
     for each in entries:
         if each["value"] is None:
             key = (each["measure"], each["reason"])
-            entry = found.setdefault(
-                key, {**{k: each[k] for k in ("measure", "title", "reason")}, "scenarios": []}
-            )
+            facts = {k: each[k] for k in ("measure", "title", "reason")}
+            entry = found.setdefault(key, {**facts, "scenarios": []})
             entry["scenarios"] += [each["scenario"]] if each["scenario"] else []
     return list(found.values())
 
@@ -313,7 +308,7 @@ def _unestimated_measures(entries: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def _public(found: ReleaseScores, profile: Profile | None, tuned: TuningResult | None) -> dict[str, Any]:
-    """What everybody may know: all of it stands here."""
+    """What the public may know, and nothing else."""
     part, grain = found.part, 1 / max(len(found.part.original), 1)
     persons = persons_of(part.original)
     hides = all(each.hides_each for each in part.lost)
@@ -351,7 +346,7 @@ def _coarse(
 
     ``hides_each`` is what the columns say; a measure that knows the loss of each record is asked itself.
     """
-    entry, is_share = _entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
+    entry, is_share = score_entry(measure, score), measure.family == "cells" and measure.bounds == (0.0, 1.0)
     payload = {key: entry[key] for key in ("measure", "title", "better", "what", "from_zero", "model")}
     tells = not is_share and _tells_someone(measure, score, persons)
     hides = hides_each or score.by_record is not None or not score.value
@@ -372,11 +367,8 @@ def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:
 
 
 def _why_not(entry: Mapping[str, Any]) -> str:
-    reasons = {
-        "refused": "it does not apply to these columns",
-        _SUPPRESSED: TOLD_BY_FEW,
-    }
-    return reasons.get(entry["status"], "it has no number here")
+    reasons = {"refused": "it does not apply to these columns", _SUPPRESSED: DOMINATED}
+    return reasons.get(entry["status"], "it cannot be computed for this release")
 
 
 # Both forms -----------------------------------------------------------------------------------------------
@@ -385,9 +377,8 @@ def _why_not(entry: Mapping[str, Any]) -> str:
 def _shape(part: TableOutcome) -> dict[str, Any]:
     """How many columns, copies and tables there are."""
     release = part.release
-    several = {
-        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
-    }
+    tables = release.tables.items()
+    several = {name: {"records": len(each), "columns": list(each.names)} for name, each in tables}
     return {
         "columns": list(release.reading().names),
         "synthetic": release.synthetic,
@@ -397,7 +388,7 @@ def _shape(part: TableOutcome) -> dict[str, Any]:
 
 
 def _roles(part: TableOutcome, became: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Each column of the original: what it is to others and whose word that is, and what became of it."""
+    """Each column of the original: its role, who decided on that, and what happened to it."""
     outcomes = {each.column: each.outcome for each in part.lost}
     return [
         {
@@ -414,19 +405,19 @@ def _roles(part: TableOutcome, became: Mapping[str, str]) -> list[dict[str, Any]
 
 
 def _with_shares(roles: list[dict[str, Any]], part: TableOutcome) -> list[dict[str, Any]]:
-    """The same with the shares of the cells that met with what, which is for the owner."""
+    """The same with the shares of the cells that changed, which is for the owner."""
     found = {each.column: {"shares": each.shares, "spans": each.spans} for each in part.lost}
     return [{**each, **found[each["column"]]} for each in roles]
 
 
 def _decided_by(basis: str) -> str:
-    """Whose word a role is."""
+    """Who decided on a role."""
     words = {
-        GUESSED: "sfumato, confirmed by nobody",
-        ACCEPTED: "a person, with Enter",
-        ANSWERED: "a person, in an answer",
+        GUESSED: "sfumato (not confirmed)",
+        ACCEPTED: "a person (suggestion accepted)",
+        ANSWERED: "a person (question answered)",
     }
-    return next((word for start, word in words.items() if basis.startswith(start)), "the plan or a flag")
+    return next((word for start, word in words.items() if basis.startswith(start)), "the plan or an option")
 
 
 def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[str, Any]:
@@ -441,68 +432,6 @@ def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[st
     }
     own = {"parameters": dict(taken.parameters), "notes": list(taken.notes)} if parameters else {}
     return {**payload, **own}
-
-
-def _entry(measure: Measure, score: Score, scenario: str = "") -> dict[str, Any]:
-    """A score as the report tells it."""
-    control = score.details.get("control")
-    return {
-        "measure": str(measure),
-        "title": measure_title(measure),
-        "scenario": scenario,
-        "threat": measure.threat,
-        "better": measure.better,
-        "value": finite(score.value) if is_number(score) else None,
-        "interval": [finite(end) for end in score.interval] if score.interval else None,
-        "between": _interval_text(measure, score),
-        "baseline": finite(score.baseline),
-        "control": finite(control) if isinstance(control, float | int) else None,
-        "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
-        "status": score.status.value,
-        "reason": score.reason,
-        "words": score_words(measure, score),
-        "what": plain(measure.description()),
-        "share": measure.bounds == (0.0, 1.0) and measure.better == "low",
-        "from_zero": measure.bounds[0] == 0.0 and measure.better == "low",
-        "model": "models" in measure.places(),
-    }
-
-
-def measure_title(measure: Measure) -> str:
-    """What a measure is called, with the settings that are not as usual."""
-    return f"{measure.title} {str(measure).removeprefix(measure.name)}".strip()
-
-
-def score_words(measure: Measure, score: Score) -> str:
-    """A score in words: the number, how sure it is, and what it is held against."""
-    if not is_number(score):
-        return f"no number: {score.reason}"
-    about = "about " if score.status.value == "approximate" else ""
-    words = [f"{about}{setting(score.value)}, {measure.side()}"]
-    if score.interval and score.interval[0] < score.interval[1]:
-        low, high = (setting(end) for end in score.interval)
-        sure = f" with {score.confidence:g} % confidence" if score.confidence else ""
-        is_known = _interval_text(measure, score) != _NOT_KNOWN
-        words.append(f"between {low} and {high}{sure}" if is_known else f"how far from it is {_NOT_KNOWN}")
-    if isinstance(score.details.get("control"), float):
-        rate, control = (float(score.details[key]) for key in ("rate", "control"))
-        words.append(f"right for {rate:.1%} of people in the release and {control:.1%} of people who are not")
-    if score.baseline is not None and math.isfinite(score.baseline):
-        words.append(f"a blind guess scores {setting(score.baseline)}")
-    return "; ".join(words)
-
-
-def _interval_text(measure: Measure, score: Score) -> str | None:
-    """The ends of an interval; one that holds all that the measure can score tells nothing."""
-    if score.interval is None:
-        return None
-    if score.interval == measure.bounds:
-        return _NOT_KNOWN
-    return " – ".join(dict.fromkeys(map(rounded, score.interval)))
-
-
-def _value(score: Score | None) -> float | None:
-    return None if score is None else finite(score.value)
 
 
 def _pictures(found: ReleaseScores, *, public: bool) -> dict[str, Any]:
@@ -524,9 +453,9 @@ def _pictures(found: ReleaseScores, *, public: bool) -> dict[str, Any]:
     }
     if public:
         return {**content, "pictured": list(picture_notes)}
-    nobody = part.release.synthetic  # a class of theirs is nobody's either
-    sizes = None if nobody else class_sizes(original, releases, found.main.scenario, public=False)
-    return {**content, "class_sizes": sizes}
+    if part.release.synthetic:  # its classes say nothing about people
+        return {**content, "class_sizes": None}
+    return {**content, "class_sizes": class_sizes(original, releases, found.main.scenario, public=False)}
 
 
 def _correlated_columns(releases: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, ...]:

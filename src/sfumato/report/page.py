@@ -91,24 +91,24 @@ def twins(path: Path) -> tuple[Path, Path]:
     """Where a page and its JSON twin go."""
     beside = path.with_suffix(".json")
     if beside == path:
-        raise ParameterError(f"`{path}` must not end in .json, which its twin does", hint="call it .html")
+        raise ParameterError(f"`{path}` must not end in .json, as its JSON file does", hint="call it .html")
     return path, beside
 
 
 def page_of_release(content: Mapping[str, Any]) -> str:
-    """The page of one release, of what its twin says; several tables stand one after the other."""
+    """The page of one release, from its twin; several tables follow each other."""
     tables = content.get("tables") or {"": content}
     sections = [
         replace(section, title=f"{name}: {section.title}" if name else section.title)
         for place, (name, each) in enumerate(tables.items())
         for section in sections_of({**content, **each}, place)
     ]
-    brief = [content["verdict"], *_in_brief(tables, public=content["public"])]
-    return _page_of(sections, content, brief, facts=_facts(content, tables), signed=not content["public"])
+    summary = [content["verdict"], *_summary(tables, public=content["public"])]
+    return _page_of(sections, content, summary, facts=_facts(content, tables), signed=not content["public"])
 
 
 def page_of_evidence(evidence: Mapping[str, Any]) -> str:
-    """The evidence as a page to be read and printed: what its JSON says, and nothing else."""
+    """The evidence as a page to be read and printed: what its JSON holds, and nothing else."""
     page = _environment().get_template("evidence.html.j2")
     return page.render(evidence=evidence, policy=_policy(())).strip() + "\n"
 
@@ -116,18 +116,18 @@ def page_of_evidence(evidence: Mapping[str, Any]) -> str:
 def _page_of(
     sections: Sequence[Section],
     content: Mapping[str, Any],
-    brief: Sequence[str],
+    summary: Sequence[str],
     *,
     facts: Mapping[str, Sequence[str]] | None = None,
     signed: bool = False,
 ) -> str:
-    """The page of sections, under what must be known first; one that is ``signed`` has lines for it."""
+    """The page of sections under a summary; one that is ``signed`` has lines for signatures."""
     more = {"sections": [each.to_dict() for each in sections], "facts": facts or {}, "signed": signed}
-    return _render_page("pictures.html.j2", content, specs_of(sections), brief=brief, **more)
+    return _render_page("pictures.html.j2", content, specs_of(sections), summary=summary, **more)
 
 
 def _facts(content: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What it is for, for whom, of what it was made, and who has decided on the roles."""
+    """Purpose, recipients and contact, the source, and who decided on the roles."""
     facts = {name.capitalize(): [text] for name, text in content["about"].items()}
     for name, own in tables.items():
         where, found = f" ({name})" if name else "", own.get("source")
@@ -135,24 +135,25 @@ def _facts(content: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) 
             continue
         file = [f"SHA-256 {found['sha256']}"] if found["sha256"] else []
         facts[f"Source{where}"] = [
-            found["name"] or "a table in memory", *file, f"fingerprint of its records {found['contents']}",
+            found["name"] or "a table in memory", *file, f"fingerprint of the records {found['contents']}",
         ]  # fmt: skip
         counts = Counter(each["decided_by"] for each in own["roles"])
         facts[f"Roles decided by{where}"] = [f"{who}: {count_noun(n, 'column')}" for who, n in counts.items()]
     return facts
 
 
-def _in_brief(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[str]:
-    """Against whom it was judged, what was lost, how large it is, and what else must be known first."""
+def _summary(tables: Mapping[str, Mapping[str, Any]], *, public: bool) -> list[str]:
+    """The intruders it was judged against, the information loss, its size, and warnings."""
     sentences = []
     for name, content in tables.items():
         count, where = content["records"]["released"], f"{name}: " if name else ""
         if not public:
             sentences.append(where + intruder_sentence(content["scenarios"], content["requirements"]))
         sentences.append(where + loss_sentences(content["roles"], content["steps"]))
-        of = f" of {content['records']['original']:,}" if "original" in content["records"] else ""
-        synthetic = ", made anew: they are nobody’s" if content["synthetic"] else ""
-        sentences.append(f"{where}{count:,} records{of}, {len(content['columns'])} columns{synthetic}.")
+        of = f" (original: {content['records']['original']:,})" if "original" in content["records"] else ""
+        kind = "synthetic record" if content["synthetic"] else "record"
+        columns = count_noun(len(content["columns"]), "column")
+        sentences.append(f"{where}{count_noun(count, kind)}{of}, {columns}.")
         sentences += [f"Warning: {where}{each}." for each in content["warnings"]]
     return sentences
 
@@ -168,7 +169,7 @@ def _render_page(template: str, content: Mapping[str, Any], specs: Mapping[str, 
         _environment()
         .get_template(template)
         .render(
-            told=content,
+            content=content,
             specs=specs,
             **more,
             scripts=[Markup(text) for text in scripts],  # noqa: S704  — our own files, which hold no user text
@@ -213,7 +214,7 @@ def _hash(text: str) -> str:
 
 
 def as_json(content: Any) -> str:
-    """The twin as it stands in its file."""
+    """The twin as text of its file."""
     return _json(content, indent=1)
 
 
@@ -223,7 +224,7 @@ def _json(content: Any, *, indent: int | None = None) -> str:
 
 
 def _in_html(content: Any) -> Markup:
-    """JSON that cannot end the element it stands in, nor open a comment."""
+    """JSON that cannot end its element, nor open a comment."""
     text = _json(content)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -233,14 +234,13 @@ def _in_html(content: Any) -> Markup:
 def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The ranking as texts, each column with the same decimals so that it lines up."""
     outcomes = content["outcomes"]
-    decimals = {
-        part: shared_decimals([o[part]["mean"] for o in outcomes if o[part]]) for part in ("held", "ranked")
-    }
+    means = {part: [o[part]["mean"] for o in outcomes if o[part]] for part in ("held", "ranked")}
+    decimals = {part: shared_decimals(values) for part, values in means.items()}
     return [
         {
             **outcome,
-            **{f"{part}_said": _mean_and_doubt(outcome[part], decimals[part]) for part in decimals},
-            "range_said": " to ".join(
+            **{f"{part}_text": _mean_and_doubt(outcome[part], decimals[part]) for part in decimals},
+            "range_text": " to ".join(
                 figure(end, decimals=decimals["ranked"]) for end in outcome["ranked_range"] or ()
             ),
             "runs": outcome["held"]["runs"] if outcome["held"] else None,

@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 260, 230
 _NARROW, _LOW = 34, 14  # pixels that a number needs in a tile
 _LABEL, _SHORT_LETTERS = 84, 4  # pixels of the longest label, and letters of a short one
 _PLENTY = 4.0  # a residual beyond this is far more than chance explains
-_SAID = {"text": nominal("said")}
+_TEXT = {"text": nominal("text")}
 
 
 def charts_of_pairs(
@@ -47,7 +47,7 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
     else:
         matrices = found["releases" if part == "release" else "differences"]
     rows = [
-        {"key": key, "row": row, "column": column, "r": cell, "said": _short(cell)}
+        {"key": key, "row": row, "column": column, "r": cell, "text": _short(cell)}
         for key, matrix in matrices.items()
         for row, cells in zip(names, matrix, strict=True)
         for column, cell in zip(names, cells, strict=True)
@@ -57,10 +57,11 @@ def correlation(found: Mapping[str, Any], part: str, *, first: str | None) -> Sp
     size = (10 if cell > _SMALL_CELL else 8.5) if numbered else None
     encoding = {
         **_cells(column=names, row=names, limit=72, angle=-40),
-        "tooltip": tips(row="Column", column="with", said=PARTS[part]),
+        "tooltip": tips(row="Column", column="with", text=PARTS[part]),
     }
     return chart(
-        f"Correlations of {len(names)} columns, {PARTS[part].lower()}, as a heat map.",
+        f"Correlations of {len(names)} columns, {PARTS[part].lower()}",
+        "Blue cells are positive, orange cells negative, pale cells near 0.",
         layer("rect", encoding, color=frame.GREY_FILL, opacity=0.35),
         *_heat_map(encoding, 1.0 if part != "difference" else max(0.1, _largest(matrices)), size=size),
         rows=rows,
@@ -87,7 +88,7 @@ def _heat_map(encoding: Spec, reach: float, *, size: float | None) -> list[Spec]
     known = ["isValid(datum.r)"]
     cells = [layer("rect", {**encoding, "color": _shade(reach)}, where=known)]
     if size is not None:
-        words = {**encoding, **_SAID, "color": _on_shade(reach)}
+        words = {**encoding, **_TEXT, "color": _on_shade(reach)}
         cells.append(layer("text", words, where=known, fontSize=size))
     return cells
 
@@ -106,10 +107,8 @@ def _shade(reach: float, *, offset: int = 18) -> Spec:
 
 def _on_shade(reach: float) -> Spec:
     """The colour of text on a shade: white on the dark ones."""
-    return {
-        "condition": {"test": f"abs(datum.r) > {0.6 * reach:.6g}", "value": "#ffffff"},
-        "value": "#2a2f35",
-    }
+    dark = {"test": f"abs(datum.r) > {0.6 * reach:.6g}", "value": "#ffffff"}
+    return {"condition": dark, "value": "#2a2f35"}
 
 
 def _largest(tables: Mapping[str, Sequence[Sequence[float | None]]]) -> float:
@@ -133,7 +132,8 @@ def mosaic(entry: Mapping[str, Any], part: str, *, first: str | None) -> Spec:
     tiles = [tile for key in keys for tile in _tiles(entry, key)]
     names = _titles(entry)
     return chart(
-        f"Mosaic of {names[1]} by {names[0]}, {PARTS[part].lower()}: tiles are as large as their share.",
+        f"Mosaic of {names[1]} by {names[0]}, {PARTS[part].lower()}",
+        "Each tile is as large as its share of the records.",
         _mosaic_tiles(entry, tiles),
         *_labels(entry, tiles),
         _remark([*_strengths(entry, keys), *(_reasons(entry) if part == "release" else ())]),
@@ -230,31 +230,28 @@ def _labels(entry: Mapping[str, Any], tiles: Sequence[Row]) -> list[Spec]:
     angle = _angle(first)
     below: Spec = {"angle": angle, "baseline": "top", "dy": 6, "align": "right" if angle else "center"}
     beside: Spec = {"align": "right", "baseline": "middle", "dx": -6}
-    columns = ({"key": t["key"], "at": (t["x"] + t["x2"]) / 2, "said": first[t["a"]]} for t in wide.values())
-    lines = ({"key": t["key"], "at": (t["y"] + t["y2"]) / 2, "said": second[t["b"]]} for t in high)
+    columns = ({"key": t["key"], "at": (t["x"] + t["x2"]) / 2, "text": first[t["a"]]} for t in wide.values())
+    lines = ({"key": t["key"], "at": (t["y"] + t["y2"]) / 2, "text": second[t["b"]]} for t in high)
     return [
-        layer("text", {"x": _across("at"), "y": {"value": _HEIGHT}, **_SAID}, rows=columns, **text, **below),
-        layer("text", {"x": {"value": 0}, "y": _down("at"), **_SAID}, rows=lines, **text, **beside),
+        layer("text", {"x": _across("at"), "y": {"value": _HEIGHT}, **_TEXT}, rows=columns, **text, **below),
+        layer("text", {"x": {"value": 0}, "y": _down("at"), **_TEXT}, rows=lines, **text, **beside),
     ]
 
 
 def _strengths(entry: Mapping[str, Any], keys: Sequence[str]) -> list[Row]:
-    return [{"key": key, "said": f"V = {entry['association'][key]:.2f}"} for key in keys]
+    return [{"key": key, "text": f"V = {entry['association'][key]:.2f}"} for key in keys]
 
 
 def _reasons(entry: Mapping[str, Any]) -> list[Row]:
     """Why a release is not shown."""
-    reasons = {
-        "suppressed": "suppressed: small groups",
-        "absent": "not in this release",
-        "unchanged": "unchanged",
-    }
-    return [{"key": key, "said": reason} for which, reason in reasons.items() for key in entry[which]]
+    reasons = {"suppressed": "suppressed: small groups", "absent": "not in this release"}
+    reasons["unchanged"] = "unchanged"
+    return [{"key": key, "text": reason} for which, reason in reasons.items() for key in entry[which]]
 
 
 def _remark(rows: Sequence[Row]) -> Spec:
     """What is said of a table at the top right."""
-    place = {"x": {"value": _WIDTH}, "y": {"value": 0}, **_SAID}
+    place = {"x": {"value": _WIDTH}, "y": {"value": 0}, **_TEXT}
     style = {"align": "right", "baseline": "bottom", "dy": -8, "color": frame.INK}
     return layer("text", place, rows=rows, where=[frame.SHOWN], **style)
 
@@ -263,20 +260,21 @@ def _difference(entry: Mapping[str, Any], *, first: str | None) -> Spec:
     """By how many points of the records each cell of the release is larger than the original's."""
     names, (across, down) = _titles(entry), entry["categories"]
     rows = [
-        {"key": key, "a": i, "b": j, "r": round(100 * cell, 2), "said": _points(cell)}
+        {"key": key, "a": i, "b": j, "r": round(100 * cell, 2), "text": _points(cell)}
         for key, table in entry["differences"].items()
         for i, cells in enumerate(table)
         for j, cell in enumerate(cells)
     ]
     encoding = {
         **_cells(first=across, second=down, limit=_LABEL, angle=_angle(across)),
-        "tooltip": tips(first=names[0], second=names[1], said="Difference in points"),
+        "tooltip": tips(first=names[0], second=names[1], text="Difference in percentage points"),
     }
     return chart(
-        f"Differences of the shares of {names[1]} by {names[0]}, release − original, as a heat map.",
+        f"Shares of {names[1]} by {names[0]}, release − original",
+        "Blue cells have a larger share of the records than in the original, orange cells a smaller one.",
         *_heat_map(encoding, 100 * max(0.01, _largest(entry["differences"])), size=10),
         rows=rows,
-        title="Release − original, in points",
+        title="Release − original, in percentage points",
         width=_WIDTH,
         height=_HEIGHT,
         params=frame.pickable(first),

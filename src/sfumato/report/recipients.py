@@ -1,4 +1,4 @@
-"""Who may have a release: whether what was measured meets what is asked for each sort of recipient."""
+"""Who may have a release: whether it meets the requirements for each kind of recipient."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sfumato.core.requirement import Requirement
 from sfumato.recipes.profile import Profile
 from sfumato.report.release_scores import RECIPIENTS, ReleaseScores
 
-#: What an intruder may do, in the order in which it is told.
+#: What an intruder may do, in the order in which it is shown.
 THREATS: tuple[Threat, ...] = tuple(each for each in get_args(Threat) if each)
 
-#: For whom the profiles that come with sfumato are meant: what everybody may have, others may have too.
+#: For whom the profiles of sfumato are meant: what the public may have, others may have too.
 _MEANT = {
     "secure": ("researcher",),
     "scientific": ("researcher",),
     "industry": ("processor",),
     "public": ("processor", "researcher", "public"),
 }
-_OWNER = "can: holds the original"
+_OWNER = "possible: the owner holds the original"
 
 
 def recipients(found: ReleaseScores) -> list[dict[str, Any]]:
@@ -30,8 +30,8 @@ def recipients(found: ReleaseScores) -> list[dict[str, Any]]:
         {
             "recipient": "owner",
             **{_key(threat): _OWNER for threat in THREATS},
-            "why": "who holds the original and the private trail knows whose each record is: to them it "
-            "stays personal data",
+            "why": "The owner holds the original and the private files, and can trace each record to its "
+            "person: for the owner the release is still personal data.",
         }
     ]
     for recipient, name in RECIPIENTS.items():
@@ -46,14 +46,14 @@ def recipients(found: ReleaseScores) -> list[dict[str, Any]]:
                     )
                     for threat in THREATS
                 },
-                "why": f"by what the profile {name} requires. {profile.summary}",
+                "why": f"Requirements of the profile {name}. {profile.summary}",
             }
         )
     return rows
 
 
 def meant_for(profile: Profile | None) -> list[dict[str, Any]]:
-    """For each recipient whether a release is meant for them; None where nobody has said for whom it is."""
+    """For each recipient whether a release is meant for them; None where that was not stated."""
     meant = _MEANT.get(profile.name) if profile else None
     return [
         {"recipient": each, "meant": None if meant is None else each == "owner" or each in meant}
@@ -66,7 +66,7 @@ def _key(threat: str) -> str:
 
 
 def _worst_verdict(verdicts: Sequence[tuple[Requirement, Score]]) -> str:
-    """The worst of some verdicts in words: what is missed, else what nobody knows, else what is met."""
+    """The worst of some verdicts in words: what is not met, else what is unknown, else what is met."""
     missed, unknown, met = [], [], []
     for requirement, score in verdicts:
         if requirement.met_by(score):
@@ -76,7 +76,7 @@ def _worst_verdict(verdicts: Sequence[tuple[Requirement, Score]]) -> str:
         else:
             unknown.append(f"{requirement.short} ({score.reason or score.status.value})")
     if missed:
-        return "too high. Misses " + "; ".join(missed)
+        return "not met: " + "; ".join(missed)
     if unknown:
-        return "not known. Asked is " + "; ".join(unknown)
-    return "low enough. Meets " + "; ".join(met) if met else "nothing is required"
+        return "unknown: " + "; ".join(unknown)
+    return "met: " + "; ".join(met) if met else "no requirement"

@@ -1,4 +1,4 @@
-"""Charts of one release or assessment: risks beside those of the original, attacks, chances to be found."""
+"""Charts of one release or assessment: risks beside those of the original, attacks, risks of records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.report import frame
 from sfumato.report.frame import Spec, chart, layer, nominal, quantitative, tips
-from sfumato.report.words import figure
+from sfumato.report.words import figure, setting
 from sfumato.risk.individual import RiskThreshold
 
 #: Pixels of a line with dots, of one with dots and intervals, of one with two bars, and of whole charts.
@@ -16,13 +16,13 @@ _LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240
 #: The original and the release, by their keys.
 _TABLES = {"original": "Original", "release": "Release"}
 #: What a gauge shows of each intruder.
-_FACTS = {"highest": "highest chance", "mean": "mean chance", "share_at_risk": "share at risk"}
+_FACTS = {"highest": "highest risk", "mean": "mean risk", "share_at_risk": "share of records at risk"}
 #: What may have happened to a cell, with its words and colour.
 _PARTS = {
     "coarser": ("ranges or groups", frame.COLOR),
     "changed": ("another value", "#E69F00"),
-    "made anew": ("made anew", "#009E73"),
-    "suppressed": ("says nothing", "#5c646d"),
+    "made anew": ("synthetic value", "#009E73"),
+    "suppressed": ("suppressed or removed", "#5c646d"),
 }
 #: So many columns have a bar, those that lost most first.
 _MOST_BARS = 40
@@ -30,24 +30,27 @@ _DOT: Spec = {"filled": True, "opacity": 1, "color": frame.COLOR}
 _GREY_DOT: Spec = {**_DOT, "size": 110, "color": frame.GREY_FILL, "stroke": frame.MUTED, "strokeWidth": 0.5}
 
 
-def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, least: float = 1.0) -> Spec:
+def strip_chart(
+    rows: Sequence[Mapping[str, Any]], caption: str, reads: str, *, title: str, least: float = 1.0
+) -> Spec:
     """A line for each measure from the original, grey, to the release; the axis goes to ``least`` or on."""
     drawn = [
         {
             "label": row["title"], "release": row["release"], "original": row["original"],
-            "release_said": figure(row["release"]), "original_said": figure(row["original"]),
+            "release_text": figure(row["release"]), "original_text": figure(row["original"]),
         }
         for row in rows
     ]  # fmt: skip
     most = max([least, *(row[key] or 0.0 for row in rows for key in _TABLES)])
     y = frame.label_axis(drawn)
-    tooltip = tips(label="Measure", release_said="Release", original_said="Original")
+    tooltip = tips(label="Measure", release_text="Release", original_text="Original")
     before, after = (
         quantitative(key, title, scale={"domain": [0, most], "nice": most > least}, axis={"tickCount": 6})
         for key in _TABLES
     )
     line, known = {"y": y, "x": before, "x2": {"field": "release"}}, ["isValid(datum.original)"]
     return chart(
+        caption,
         reads,
         layer("rule", line, where=known, color=frame.GREY_FILL, strokeWidth=3),
         layer("point", {"y": y, "x": before, "tooltip": tooltip}, where=known, **_GREY_DOT),
@@ -59,13 +62,12 @@ def strip_chart(rows: Sequence[Mapping[str, Any]], *, title: str, reads: str, le
 
 def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
     """A bar for each column that is not as it was: which share of its cells met with what."""
-    names = [each["column"] for each in sorted(columns, key=_share_lost, reverse=True) if each["shares"]][
-        :_MOST_BARS
-    ]
+    ordered = sorted(columns, key=_share_lost, reverse=True)
+    names = [each["column"] for each in ordered if each["shares"]][:_MOST_BARS]
     found = {each["column"]: each for each in columns}
     rows = [
         {
-            "label": name, "part": label, "share": share, "place": place, "said": f"{share:.0%}",
+            "label": name, "part": label, "share": share, "place": place, "text": f"{share:.0%}",
             "span": found[name]["spans"].get(part, 1.0), "words": found[name]["became"],
         }
         for name in names
@@ -80,12 +82,12 @@ def loss_bars(columns: Sequence[Mapping[str, Any]]) -> Spec:
         "color": nominal("part", title=None, scale=colors, legend={"orient": "top", "columns": 4}),
         "opacity": quantitative("span", scale={"domain": [0, 1], "range": [0.3, 1]}, legend=None),
         "order": quantitative("place"),
-        "tooltip": tips(label="Column", part="", said="of its cells", words="In words"),
+        "tooltip": tips(label="Column", part="", text="of its cells", words="In words"),
     }
     return chart(
-        "Each bar is a column: which share of its cells became ranges or groups (the darker, the more of the "
-        "column each stands for), hold another value (the darker, the farther from the own), were made anew, "
-        "or say nothing. What lies beyond its end is as it was.",
+        "Share of cells that changed, by column",
+        "The darker a bar, the wider its ranges and groups, or the farther its values are from the original; "
+        "the part without a bar is unchanged.",
         layer("bar", encoding, height={"band": 0.7}),
         rows=rows,
         height=_LINE * len(names) + 30,
@@ -104,7 +106,7 @@ def drawable(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
-    """A dot for each risk with its interval; a tick for the blind guess, a diamond for strangers."""
+    """A dot for each risk with its interval; a tick for the blind guess, a diamond for the control group."""
     several = len({each["scenario"] for each in entries}) > 1
     rows = [
         {
@@ -113,12 +115,12 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
             "low": each["interval"][0] if each["interval"] else None,
             "high": each["interval"][1] if each["interval"] else None,
             "baseline": each["baseline"], "control": each["control"], "rate": each["rate"],
-            "said": figure(each["value"]), "words": each["words"],
+            "text": figure(each["value"]), "words": each["words"],
         }
         for each in entries
     ]  # fmt: skip
-    y, tooltip = frame.label_axis(rows), tips(label="Measure", said="Release", words="In words")
-    title = "share of people, or chance (0 to 1; lower is safer)"
+    y, tooltip = frame.label_axis(rows), tips(label="Measure", text="Release", words="In words")
+    title = "share of people, or probability (0 to 1; lower is safer)"
 
     def across(field: str) -> Spec:
         return {"y": y, "x": quantitative(field, title, scale={"domain": [0, 1]}, axis={"tickCount": 6})}
@@ -128,15 +130,18 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
         return layer(mark, encoding, where=[f"isValid(datum.{field})"], **style)
 
     def line(field: str, to: str, known: str, **style: Any) -> Spec:
-        return layer(
-            "rule", {**across(field), "x2": {"field": to}}, where=[f"isValid(datum.{known})"], **style
-        )
+        ends = {**across(field), "x2": {"field": to}}
+        return layer("rule", ends, where=[f"isValid(datum.{known})"], **style)
 
+    reads = "Blue dots are the release, with intervals; grey dots the original; black ticks a blind guess."
+    if any(each["control"] is not None for each in entries):
+        reads += (
+            " Open circles are how often an attack is right about people in the release, diamonds about the "
+            "control group: the wider the gap, the higher the risk."
+        )
     return chart(
-        "A blue dot is the risk of the release, the line through it its interval; a grey dot is the "
-        "original, where that can be measured alone; a black tick is what a blind guess scores. Of attacks "
-        "with a control the open circle is how often they are right of people in the release, the open "
-        "diamond of people who are not: the risk is what lies between the two.",
+        "Risk by measure",
+        reads,
         marks("original", **_GREY_DOT),
         line("low", "high", "low", strokeWidth=2.5, opacity=0.55, color=frame.COLOR),
         marks("baseline", "tick", color=frame.INK, thickness=2, size=18),
@@ -150,23 +155,29 @@ def attack_chart(entries: Sequence[Mapping[str, Any]]) -> Spec:
 
 
 def gauge_chart(gauges: Sequence[Mapping[str, Any]]) -> Spec:
-    """For each intruder the highest chance, the mean one and the share of records at risk."""
+    """For each intruder the highest risk, the mean one and the share of records at risk."""
     rows = [
-        {"said": f"{gauge['title']}: {named}", **{key: (gauge[key] or {}).get(fact) for key in _TABLES}}
+        {"text": f"{gauge['title']}: {named}", **{key: (gauge[key] or {}).get(fact) for key in _TABLES}}
         for gauge in gauges
         for fact, named in _FACTS.items()
     ]
-    reads = "From 0 to 1: the bar of the original is grey, that of the release blue; shorter is safer."
     axis = {"scale": {"domain": [0, 1]}, "axis": {"tickCount": 6}}
-    return before_after(rows, "said", title="chance, or share of the records", reads=reads, axis=axis)
+    caption, reads = "Re-identification risk by intruder", "Shorter bars are safer."
+    return before_after(rows, "text", caption, reads, title="probability, or share of records", axis=axis)
 
 
 def before_after(
-    rows: Sequence[Mapping[str, Any]], field: str, *, title: str, reads: str, axis: Spec | None = None
+    rows: Sequence[Mapping[str, Any]],
+    field: str,
+    caption: str,
+    reads: str,
+    *,
+    title: str,
+    axis: Spec | None = None,
 ) -> Spec:
     """Two bars for each line, the original's in grey above the release's."""
     drawn = [
-        {"label": str(row[field]), "table": table, "value": row[key], "said": f"{row[key]:,.6g}"}
+        {"label": str(row[field]), "table": table, "value": row[key], "text": setting(row[key])}
         for row in rows
         for key, table in _TABLES.items()
         if row[key] is not None
@@ -177,9 +188,9 @@ def before_after(
         "yOffset": beside,
         "x": quantitative("value", title, **(axis or {"axis": {"tickCount": 5, "tickMinStep": 1}})),
         "color": color,
-        "tooltip": tips(label="", table="Table", said=title),
+        "tooltip": tips(label="", table="Table", text=title),
     }
-    return chart(reads, layer("bar", encoding), rows=drawn, height=_BAND * max(len(rows), 1))
+    return chart(caption, reads, layer("bar", encoding), rows=drawn, height=_BAND * max(len(rows), 1))
 
 
 def risk_bars(found: Mapping[str, Any]) -> Spec:
@@ -191,29 +202,29 @@ def risk_bars(found: Mapping[str, Any]) -> Spec:
         {
             "label": label, "table": table, "count": count, "order": place,
             "share": count / max(found["records"][key], 1), "above": above[place],
-            "said": f"{count:,} of {found['records'][key]:,}",
+            "text": f"{count:,} of {found['records'][key]:,}",
         }
         for key, table in _TABLES.items()
         if found["records"][key]
         for place, (label, count) in enumerate(zip(labels, found[key], strict=True))
     ]  # fmt: skip
     axis = {"labelAngle": -30, "labelLimit": 110}
-    x, (beside, color) = nominal("label", labels, title="chance to be found", axis=axis), frame.by_table()
+    x, (beside, color) = nominal("label", labels, title="risk of a record", axis=axis), frame.by_table()
     encoding = {
         "x": x,
         "xOffset": beside,
-        "y": quantitative("share", "share of the records", axis={"format": "%", "tickCount": 5}),
+        "y": quantitative("share", "share of records", axis={"format": "%", "tickCount": 5}),
         "color": color,
         "opacity": {"condition": {"test": "datum.above", "value": 1}, "value": 0.55},
-        "tooltip": tips(label="Chance", table="Table", said="Records"),
+        "tooltip": tips(label="Risk", table="Table", text="Records"),
     }
     layers = [layer("bar", encoding)]
     if any(above):
         first, offset = [{"label": labels[above.index(True)]}], {"expr": "-bandwidth('x') * 0.56"}
         layers += [layer("rule", {"x": x}, rows=first, color=frame.INK, strokeDash=[5, 4], xOffset=offset)]
     return chart(
-        "Bars show which share of the records has which chance to be found. Those right of the dashed line "
-        f"are above {_short(threshold)}: records at risk. Grey is the original.",
+        "Share of records by their re-identification risk",
+        f"Records right of the dashed line are at risk: their risk is above {_short(threshold)}.",
         *layers,
         rows=rows,
         height=_HEIGHT,
@@ -228,10 +239,8 @@ def slider_chart(
     title: str, rows: Sequence[Sequence[float | str | None]], threshold: RiskThreshold | None = None
 ) -> Spec:
     """Records at risk and the rate over the threshold, each on its own axis; a line where one was set."""
-    tooltip = [
-        quantitative(field, named, format=".4g")
-        for field, named in (("threshold", "Threshold"), ("at_risk", "Records at risk"), ("rate", "Rate"))
-    ]
+    fields = {"threshold": "Threshold", "at_risk": "Records at risk", "rate": "Expected rate"}
+    tooltip = [quantitative(field, named, format=".4g") for field, named in fields.items()]
     x = quantitative("threshold", "threshold of the risk")
 
     def line(field: str, named: str, color: str, dash: list[int], how: str) -> Spec:
@@ -240,32 +249,32 @@ def slider_chart(
 
     layers = [
         line("at_risk", "records at risk", frame.INK, [1, 0], "step-after"),
-        line("rate", "rate", frame.GREY, [6, 3], "linear"),
+        line("rate", "expected rate", frame.GREY, [6, 3], "linear"),
     ]
-    words = (
-        f"{title}: how many records are above a threshold (solid), and the share of re-identifications if "
-        "they are protected down to it (dashed)."
+    reads = (
+        "Solid: records above the threshold. Dashed: share of records that would be re-identified if these "
+        "were protected down to the threshold."
     )
     if threshold is not None:
         place = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
         layers += [layer("rule", place, rows=[threshold._asdict()], color=frame.GREY, strokeWidth=1)]
-        words += f" The line stands at {figure(threshold.threshold)}."
+        reads += f" The vertical line is at {figure(threshold.threshold)}."
     drawn = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
-    apart = {"scale": {"y": "independent"}}
-    return chart(words, *layers, rows=drawn, height=_HEIGHT, resolve=apart)
+    two_axes = {"scale": {"y": "independent"}}
+    return chart(f"{title} by threshold", reads, *layers, rows=drawn, height=_HEIGHT, resolve=two_axes)
 
 
 def contribution_chart(title: str, by_column: Mapping[str, float]) -> Spec:
     """A bar for each column, the longest first."""
     ordered = sorted(by_column.items(), key=lambda each: -each[1])
-    rows = [{"column": column, "value": value, "said": figure(value)} for column, value in ordered]
+    rows = [{"column": column, "value": value, "text": figure(value)} for column, value in ordered]
     encoding = {
         "y": frame.label_axis(rows, "column"),
-        "x": quantitative("value", f"what each column adds to {title}"),
-        "tooltip": tips(column="Column", said=title),
+        "x": quantitative("value", title),
+        "tooltip": tips(column="Column", text=title),
     }
-    words = f"{title} by column: what each contributes."
-    return chart(words, layer("bar", encoding, color=frame.GREY), rows=rows, height=24 * max(len(rows), 1))
+    bar, reads = layer("bar", encoding, color=frame.GREY), "Each bar is the value for one column."
+    return chart(f"{title} by column", reads, bar, rows=rows, height=24 * max(len(rows), 1))
 
 
 def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
@@ -274,11 +283,11 @@ def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
         {
             "label": each["measure"].replace("(model=", ": ").removesuffix(")"), "mean": each["estimate"],
             "low": max(each["estimate"] - each["spread"], 0.0), "high": each["estimate"] + each["spread"],
-            "said": figure(each["estimate"]),
+            "text": figure(each["estimate"]),
         }
         for each in estimators
     ]  # fmt: skip
-    # who has no number of some samples knows less of the truth
+    # an estimator without a number for some samples has the truth of fewer of them
     truth = max(estimators, key=lambda each: each["draws"])["truth"]
     y = frame.label_axis(rows)
     mean, low = (
@@ -287,11 +296,12 @@ def estimator_chart(what: str, estimators: Sequence[Mapping[str, Any]]) -> Spec:
     )
     place = {"x": {"field": "truth", "type": "quantitative"}}
     return chart(
-        f"Mean and spread of each estimate of {what}; the line is the truth, {figure(truth)}.",
+        f"Estimates of {what}",
+        f"Dots are mean estimates, bars the spread over the samples; the line is the truth, {figure(truth)}.",
         layer("rule", place, rows=[{"truth": truth}], color=frame.GREY, strokeWidth=2),
         layer("rule", {"y": y, "x": low, "x2": {"field": "high"}}, strokeWidth=2.5, opacity=0.55),
         layer(
-            "point", {"y": y, "x": mean, "tooltip": tips(label="Estimator", said="Mean estimate")},
+            "point", {"y": y, "x": mean, "tooltip": tips(label="Estimator", text="Mean estimate")},
             filled=True, size=90, opacity=1,
         ),
         rows=rows,

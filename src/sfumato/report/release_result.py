@@ -1,4 +1,4 @@
-"""A release that was made for someone: what it is safe for, against whom, and what was lost, in words."""
+"""A release made for a profile: its verdict, the intruders it is judged against, and the information loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
 from sfumato.releasing.series import files_of_earlier
-from sfumato.report.evidence_file import SAID_FIRST, change_note, data_card, evidence_of, text_or_unknown
+from sfumato.report.evidence_file import FIRST_PAGE, change_note, data_card, evidence_of, text_or_unknown
 from sfumato.report.outcome import ReportContent, left_out_of, tell
 from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
 from sfumato.study.column_changes import sentences
@@ -32,12 +32,12 @@ from sfumato.tuning.tuning_result import TuningResult, describe
 
 @dataclass(frozen=True)
 class Released:
-    """What `sfumato.release` gives: a release that meets what its profile requires, and all that tells so.
+    """What `sfumato.release` gives: a release that meets the requirements of its profile, and the evidence.
 
     ``how`` says how the recipe was found, ``tuned`` what a search found on the way, ``decision`` why it may
     leave; ``about`` is what the owner says of a release of several tables, and ``source``
-    the plan that was read, if one was. ``run`` holds the seed, which stays private. A release by a plan that
-    somebody wrote has no profile. What its report measures may take ``seconds``.
+    the plan that was read, if one was. ``run`` holds the seed, which stays private. A release by a plan
+    written by hand has no profile. What its report measures may take ``seconds``.
     """
 
     outcome: PlanOutcome
@@ -68,10 +68,10 @@ class Released:
     @property
     def plan(self) -> Plan:
         """The plan that makes the release: ``plan.to_toml()`` is what ``sfumato run`` takes."""
-        parts = {name: part.plan for name, part in self.outcome.parts.items()}
-        return (
-            parts[""] if "" in parts else Plan(tables=parts, about=self.about, folder=self.part.plan.folder)
-        )
+        plans = {name: part.plan for name, part in self.outcome.parts.items()}
+        if "" in plans:
+            return plans[""]
+        return Plan(tables=plans, about=self.about, folder=self.part.plan.folder)
 
     @property
     def title(self) -> str:
@@ -81,27 +81,27 @@ class Released:
 
     @property
     def verdict(self) -> str:
-        """What it is safe for, in one sentence."""
+        """Whether the requirements are met, after the title of the profile and before what that is for."""
         judged = [each for each in self.outcome.judgements if each.requirement.can_fail]
         missed, unjudged = self.outcome.unmet, self.outcome.unjudged_tables
-        about = f"{self.profile.title}: " if self.profile else ""
+        about = f"{self.profile.title}. " if self.profile else ""
         more = f" {self.profile.summary}" if self.profile and self.profile.summary else ""
         is_profile = self.profile is not None and self.profile.thresholds
-        of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of its plan"
-        count = "the requirement" if len(judged) == 1 else f"all {len(judged)} requirements"
-        sentence = f"meets {count} {of}"
+        of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of the plan"
+        one, all_met = f"The requirement {of} is met", f"All {len(judged)} requirements {of} are met"
+        sentence = one if len(judged) == 1 else all_met
         if without := len(self._left_out):
-            sentence += f" that can be asked of it ({without} cannot, see the notes)"
+            sentence += f" ({without} more cannot be applied to these data, see the notes)"
         if missed:
-            sentence = f"misses {missed} of {len(judged)} requirements {of}"
-            sentence += ", which its owner has overridden" if self.decision and self.decision.override else ""
+            sentence = f"{missed} of {len(judged)} requirements {of} are not met"
+            sentence += "; the owner has overridden this" if self.decision and self.decision.override else ""
         elif len(unjudged) == len(self.outcome.parts):
-            sentence = "nothing is required of its risk" + ("" if about else ", so nobody has judged it")
+            sentence = "There is no requirement on risk" + ("" if about else ": the release is not judged")
         elif unjudged:
-            sentence += "; of the risk of some tables nothing is required"
+            sentence += "; some tables have no requirement on risk"
         if uncovered := self.outcome.coverage.sentence:
             more += f" {uncovered}."
-        return f"{about}{sentence if about else sentence[:1].upper() + sentence[1:]}.{more}"
+        return f"{about}{sentence}.{more}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -112,19 +112,18 @@ class Released:
 
     @property
     def _left_out(self) -> tuple[str, ...]:
-        """What of the profile cannot be asked of these tables, each with the reason."""
+        """What of the profile cannot be applied to these tables, each with the reason."""
         parts = self.outcome.parts.values()
         return tuple(dict.fromkeys(reason for part in parts for reason in left_out_of(self.profile, part)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be known of the release, whatever was required of it."""
-        return tuple(
-            f"{_of(name)}{warning}" for name, part in self.outcome.parts.items() for warning in part.warnings
-        )
+        parts = self.outcome.parts.items()
+        return tuple(f"{_of(name)}{warning}" for name, part in parts for warning in part.warnings)
 
     def against(self) -> list[str]:
-        """Against whom it is safe, and by what number."""
+        """For each intruder which requirements are met, and with what score."""
         reasons = {each.name: each.reason for each in self.profile.intruders} if self.profile else {}
         sentences = []
         for table, part in self.outcome.parts.items():
@@ -136,17 +135,16 @@ class Released:
 
     def losses_by_column(self) -> list[str]:
         """What was lost, column by column."""
-        return [
-            _of(name) + each for name, part in self.outcome.parts.items() for each in sentences(part.lost)
-        ]
+        parts = self.outcome.parts.items()
+        return [_of(name) + each for name, part in parts for each in sentences(part.lost)]
 
     def sentences(self) -> list[str]:
         """All of it in words."""
         return [
-            f"Safe for. {self.verdict}",
+            f"Result: {self.verdict}",
             *(f"Against {each}" for each in self.against()),
             f"Made by {'; '.join(self._recipes())} ({self.how}).",
-            f"Lost: {'; '.join(self.losses_by_column())}.",
+            f"Information loss: {'; '.join(self.losses_by_column())}.",
             *(f"Note: {each}." for each in self.notes),
             *(f"WARNING: {each}." for each in self.warnings),
         ]
@@ -179,8 +177,8 @@ class Released:
         return self.release.to_pandas()
 
     def tell(self, *, generated: str = "") -> ReportContent:
-        """Measure what its report shows; of ``generated``, a date, it tells."""
-        about = {name: text_or_unknown(getattr(self.plan.about, name)) for name in SAID_FIRST}
+        """Measure what its report shows; ``generated`` is its date."""
+        about = {name: text_or_unknown(getattr(self.plan.about, name)) for name in FIRST_PAGE}
         head = {"title": self.title, "verdict": self.verdict, "how": self.how, "about": about}
         run = self.run if math.isinf(self.seconds) else self.run.with_deadline(self.seconds)
         return tell(self.outcome, self.profile, run, head, tuned=self.tuned, generated=generated)
@@ -188,7 +186,7 @@ class Released:
     def report(
         self, path: str | Path, *, public: bool = False, overwrite: bool = False, generated: str = ""
     ) -> Path:
-        """Write the page of the release, and its JSON twin beside it; the public form may be given out."""
+        """Write the page of the release, and its JSON twin beside it; the public form may be published."""
         content = self.tell(generated=generated)
         page, twin = content.page(public=public), content.to_dict(public=public)
         return write_twins(Path(path), page, twin, overwrite=overwrite)[0]
@@ -219,10 +217,8 @@ class Released:
     def _pages(self, content: ReportContent, files: Mapping[str, str]) -> dict[str, str]:
         """The texts of the folder by their names; ``files`` are the hashes of the tables that leave."""
         public = content.flat(public=True)
-        pages = {
-            places.CHANGE_NOTE: change_note(public),
-            places.DATA_CARD: data_card(self.plan.about, public),
-        }
+        card = data_card(self.plan.about, public)
+        pages = {places.CHANGE_NOTE: change_note(public), places.DATA_CARD: card}
         in_series = any(part.member for part in self.outcome.parts.values())
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
             flat = content.flat(public=is_public)
@@ -247,8 +243,8 @@ def _figures(judgement: Judgement) -> str:
     requirement = judgement.requirement
     if not judgement.is_met:
         return f"{requirement.short} is not met"
-    how = " (estimated)" if requirement.is_estimated(judgement.score) else ""
-    return f"{requirement.short} is met with {requirement.worst(judgement.score):.3g}{how}"
+    how = ", estimated" if requirement.is_estimated(judgement.score) else ""
+    return f"{requirement.short} is met (score {requirement.worst(judgement.score):.3g}{how})"
 
 
 def folder_of(

@@ -100,9 +100,8 @@ def measure_release(part: TableOutcome, run: Run, profile: Profile | None = None
     shown = [each for each in registry.measures_for(*_PLACES) if each.concerns(part.original)]
     run = _with_resources(part, run)
     listed = (*profile.report, *filter(None, [profile.rank_by])) if profile else ()
-    case = EvaluationCase(
-        part.original, resources=run.resources, control=part.plan.control, make=maker(part.plan)
-    )
+    plan = part.plan
+    case = EvaluationCase(part.original, resources=run.resources, control=plan.control, make=maker(plan))
     intruders = [
         _against(part, replace(case, scenario=scenario), names, _risks(shown, more, listed), run)
         for scenario, names, more in _intruder_questions(part)
@@ -162,9 +161,8 @@ def _against(
     found = {str(each): (each, scores[str(each)]) for each in _distinct_measures([*named, *asked])}
     seen = [each for each, score in found.values() if not each.needs.release and is_number(score)]
     before = evaluate(None, case, seen, run.silent(), allow_sampling=True).scores
-    return IntruderScores(
-        case.scenario, names, _columns_known_to(case.scenario, part.original.schema), found, before
-    )
+    known = _columns_known_to(case.scenario, part.original.schema)
+    return IntruderScores(case.scenario, names, known, found, before)
 
 
 def _judged_scores(part: TableOutcome, aspect: str, names: Sequence[str] | None = None) -> dict[str, Score]:

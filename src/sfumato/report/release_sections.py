@@ -1,6 +1,6 @@
-"""The sections of a release's report, each a question: words, tables and charts of what the twin says.
+"""The sections of a release's report: text, tables and charts of what the twin holds.
 
-Whatever a form does not tell has no section in it.
+What a form does not hold has no section in it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sfumato.errors import count_noun
 from sfumato.report.column_charts import charts_of_classes, charts_of_column
 from sfumato.report.fates import by_fate, happened
 from sfumato.report.frame import OUTCOMES, Spec
@@ -24,55 +25,39 @@ from sfumato.report.release_charts import (
     slider_chart,
     strip_chart,
 )
-from sfumato.report.words import named_in_row
+from sfumato.report.words import name_list
 
 Content = Mapping[str, Any]
 
-#: What is said of each risk, and its key in the twin; columns that say nothing are left out.
-_SAID = (
-    ("measure", "title"), ("against", "scenario"), ("release", "value"), ("between", "between"),
-    ("original", "original"), ("blind guess", "baseline"), ("right of people in it", "rate"),
-    ("right of others", "control"), ("what it is", "what"),
+#: The columns of a table of risks, each with its key in the twin; empty columns are left out.
+_RISK_COLUMNS = (
+    ("measure", "title"), ("intruder", "scenario"), ("release", "value"), ("interval", "between"),
+    ("original", "original"), ("blind guess", "baseline"), ("right in the release", "rate"),
+    ("right in the control group", "control"), ("meaning", "what"),
 )  # fmt: skip
-#: What is told of each sensitive column, by measure.
-_TOLD = {
-    "l-diversity": "smallest l", "t-closeness": "largest t", "attribute-disclosure": "told for sure",
+#: What is shown of each sensitive column, by measure.
+_DISCLOSURE = {
+    "l-diversity": "smallest l", "t-closeness": "largest t", "attribute-disclosure": "disclosed for sure",
 }  # fmt: skip
-_RISKS = (
-    "Each line is a risk: the grey dot is the original, the blue one the release. The farther blue lies to "
-    "the left of grey, the more was gained."
-)
-_LOSSES = (
-    "Each line is a loss, of which the original (grey) has none. The farther the blue dot lies to the right, "
-    "the more was lost."
-)
 _CLASSES = (
-    "Of records alike in all keys: how many different values of the sensitive column the poorest class has "
-    "(l, more is safer), how far a class is from the whole table (t, less is safer), and the share of "
-    "records whose value everybody in their class has."
-)
-_SHAPES = (
-    "Grey is the original, blue the release. First the shape, then the share of records at or below each "
-    "value, then the quantiles of the release against the original’s: on the grey diagonal nothing changed."
+    "For each sensitive column: the smallest number of different values in a class (l, higher is safer), the "
+    "largest distance of a class from the whole table (t, lower is safer), and the share of records in whose "
+    "class all records have the same value."
 )
 _MERGED = " Bins of fewer than 10 records are merged with their neighbours; counts are rounded to fives."
 _CORRELATIONS = (
-    "Correlations from −1 (orange) to 1 (blue), of the original, of the release, and the difference: the "
-    "paler the last, the better. A grey cell has none."
+    "Correlations run from −1 (orange) to 1 (blue). The paler the difference, the better; a grey cell has no "
+    "correlation."
 )
 _MOSAICS = (
-    "What analysts study is how columns go together. In a mosaic a tile is as large as its share of the "
-    "records; blue has more than chance would give, orange fewer, and the third picture is what changed."
+    "Each tile is as large as its share of the records. Blue tiles have more records than if the two columns "
+    "were independent, orange tiles fewer; the third picture shows what changed."
 )
 _ANALYSES = (
-    "Losses of values, distributions and associations first, then what models and queries of the release "
-    "come to. To compare with is what the original scores, or a fresh sample of the same people."
+    "Losses of values, distributions and associations come first, then models and queries. Reference: the "
+    "score of the original, or of a fresh sample of the same people."
 )
-_MEANT = {
-    "processor": "companies that work on it under an agreement",
-    "researcher": "researchers",
-    "public": "everybody",
-}
+_MEANT = {"processor": "processors under an agreement", "researcher": "researchers", "public": "the public"}
 
 
 def sections_of(content: Content, place: int = 0) -> list[Section]:
@@ -94,56 +79,56 @@ def _requirements_section(content: Content) -> Section | None:
     notes = [f"Warning: {each}." for each in content["warnings"]]
     notes += [f"Note: {each}." for each in content["notes"]]
     notes += [
-        f"{each['records']:,} records break the promise that {each['promise']}."
+        f"Violations of the rule that {each['promise']}: {count_noun(each['records'], 'record')}."
         for each in content["broken_promises"]
     ]
     unjudged = (
-        "Nobody can say: nothing was required of its risk. What was measured stands below; a requirement "
-        "such as k >= 3 in the plan makes it a judgement."
+        "Not judged: there is no requirement on risk. The measured risks are below; add a requirement to the "
+        "plan, such as k >= 3."
     )
     if not requirements:
-        return Section("Is it safe enough?", unjudged, notes=notes)
+        return Section("Requirements", unjudged, notes=notes)
     judged = [{**each, "met": "yes" if each["met"] else "NO"} for each in requirements]
     knows = " ".join(
-        f"“{each['name']}” knows {named_in_row(each['columns'])}."
+        f"The intruder “{each['name']}” knows {name_list(each['columns'])}."
         for each in content["scenarios"]
         if each["judged"]
     )
-    words = f"Each line is a requirement against one intruder, and what the release scores. {knows}"
+    words = f"Each line is one requirement, its intruder, and the score of the release. {knows}"
     if all(each["judges"] != "risk" for each in requirements):
         words = f"{unjudged} {words}"
     columns = {
-        "met": "met", "required": "asked", "against": "scenario", "what it scores": "verdict",
-        "why this much": "reason",
+        "met": "met", "requirement": "asked", "intruder": "scenario", "result": "verdict",
+        "reason for the limit": "reason",
     }  # fmt: skip
-    return Section.table("Is it safe enough?", words, columns, judged, notes=notes)
+    return Section.table("Requirements", words, columns, judged, notes=notes)
 
 
 def _judged_in_public(tally: Content) -> Section:
-    yes = "Yes" if tally["met"] == tally["of"] else "Yes, and its owner let it out though some are missed"
+    overridden = "" if tally["met"] == tally["of"] else ", and its owner released it nevertheless"
     words = (
-        f"{yes}: {tally['met']} of {tally['of']} requirements on it are met. What they are, and by how much "
-        "they are met, stays with the owner, since it would help an intruder."
+        f"The release meets {tally['met']} of {count_noun(tally['of'], 'requirement')}{overridden}. The "
+        "requirements and scores are confidential, because they would help an intruder."
     )
-    return Section("Was it judged before it was released?", words)
+    return Section("Requirements", words)
 
 
 def _columns(content: Content, place: int) -> Section | None:
     words = (
-        "By what happened to them. A key may be known to others; a sensitive column is what nobody should "
-        "learn; an identifier names somebody, and is left out."
+        "A key (quasi-identifier) may be known to an intruder; a sensitive column must not be disclosed. "
+        "Identifiers name people: they are removed. The columns are ordered by what happened to them."
     )
     files = content.get("files", {})
-    notes = [f"Table {name}: {named_in_row(each['columns'])}." for name, each in files.items()]
+    notes = [f"Table {name}: {name_list(each['columns'])}." for name, each in files.items()]
     columns = {"column": "column", "what happened": "happened", "role": "role", "kind": "kind"}
     if not content["public"]:
-        columns |= {"who decided on the role": "decided_by", "how": "reason"}
+        columns |= {"role decided by": "decided_by", "reason": "reason"}
     rows = [
         {**each, "happened": happened(heading, each)}
         for heading, own in by_fate(content["roles"], content["steps"]).items()
         for each in own
     ]
-    table = Section.table("What happened to each column?", words, columns, rows, notes=notes)
+    table = Section.table("Columns", words, columns, rows, notes=notes)
     is_drawn = any(each.get("shares") for each in rows)  # only the owner has them
     if table is None or not is_drawn:
         return table
@@ -158,48 +143,52 @@ def _strip(content: Content, place: int) -> Section | None:
     charts: dict[str, Spec] = {}
     risks, losses = content["strip"].get("risks"), content["strip"]["losses"]
     if risks:
-        charts[f"strip-risks-{place}"] = strip_chart(risks, title="risk, lower is safer", reads=_RISKS)
+        reads = "Grey is the original, blue the release: the farther blue is left of grey, the safer."
+        title = "risk, lower is safer"
+        charts[f"strip-risks-{place}"] = strip_chart(risks, "Disclosure risk", reads, title=title)
     if losses:
+        reads = "Grey is the original, which has no loss; the farther right the blue dot, the more was lost."
         title = "loss, lower is more useful"
-        charts[f"strip-losses-{place}"] = strip_chart(losses, title=title, reads=_LOSSES, least=0.1)
+        chart = strip_chart(losses, "Information loss", reads, title=title, least=0.1)
+        charts[f"strip-losses-{place}"] = chart
     if not charts:
         return None
-    title = "How much safer, and how much was lost?" if risks else "How much was lost?"
+    title = "Risk and information loss" if risks else "Information loss"
     return Section(title, charts=charts, layout="pair")
 
 
 def _singled_out(content: Content, place: int) -> Section | None:
-    """Who can be told apart from everybody else."""
+    """Which records an intruder can single out, and the equivalence classes behind it."""
     made = (_class_sizes, _individual, _gauges, _combinations)
     parts = [part for make in made if (part := make(content, place)) is not None]
     synthetic = (
-        " The records are synthetic and nobody’s: how many of them are alike says nothing of people."
+        " These records are synthetic and belong to no real person: class sizes say nothing about people."
         if content["synthetic"]
         else ""
     )
     words = (
-        "Singled out is who can be told apart from everybody else by what an intruder knows. Who shares all "
-        f"of that with others hides among them.{synthetic}"
+        "A person is singled out if what an intruder knows fits only this person. People whose records are "
+        f"equal in all of that form an equivalence class (short: class), which hides each of them.{synthetic}"
     )
-    title = "Who could be singled out?"
+    title = "Equivalence classes (singling out)"
     return _threat(content, place, "singling out", title=title, words=words, parts=parts)
 
 
 def _linkage_section(content: Content, place: int) -> Section | None:
-    """Who is found again by their values."""
+    """Which records can be linked to people."""
     words = (
-        "Linked is who is found again by an intruder who holds their values, exact or nearly so, and looks "
-        "for the nearest record."
+        "A record is re-identified if an intruder who holds a person’s values, exact or approximate, links "
+        "them to the person’s record, for example as the nearest one."
     )
-    title = "Could records be linked to people?"
+    title = "Re-identification (linkability)"
     return _threat(content, place, "linkability", title=title, words=words)
 
 
 def _attribute_disclosure_section(content: Content, place: int) -> Section | None:
-    """What the release tells of a person, and not of everybody."""
-    words = "Learnt is a sensitive value that the release tells of a person more surely than of everybody."
+    """What the release discloses about a person, beyond what it says about people in general."""
+    words = "A value is disclosed if the release predicts it better for a person than for people in general."
     parts = [_disclosed_values_section(content["learnt"])] if content.get("learnt") else []
-    title = "What could be learnt about somebody?"
+    title = "Attribute disclosure (inference)"
     return _threat(content, place, "inference", title=title, words=words, parts=parts)
 
 
@@ -214,44 +203,35 @@ def _threat(
     headers, rows = _table([each for name in titles for each in known if each["title"] == name])
     notes = []
     if missing := dict.fromkeys(each["title"] for each in entries if each["value"] is None):
-        notes.append(f"Without a number here (see below why): {', '.join(missing)}.")
-    notes.append(f"By attacks on people and on strangers: {content['tests'][threat]}.")
+        notes.append(f"Not measured (reasons below): {', '.join(missing)}.")
+    notes.append(f"Attacks compared with a control group: {content['tests'][threat]}.")
     if not rows:
-        words += " Nothing could be measured here."
+        words += " No measure of it has a number."
     shown = drawable(entries)
     charts = {f"attacks-{threat.replace(' ', '-')}-{place}": attack_chart(shown)} if shown else {}
     return Section(title, words, headers, rows, charts, notes=notes, parts=parts)
 
 
 def _table(entries: Sequence[Content]) -> tuple[list[str], list[list[Cell]]]:
-    """Risks as a table: what none of them has is no column of it, and what a measure is is said once."""
-    explained_entries = [{**each, "what": _measure_sentence(each)} for each in entries]
-    there = [
-        (header, key) for header, key in _SAID if any(each[key] is not None for each in explained_entries)
-    ]
+    """Risks as a table: columns that are empty are left out, and a measure is explained once."""
+    side = {"low": "Lower is safer.", "high": "Higher is safer."}
+    risks = [{**each, "what": f"{each['what'].rstrip('.')}. {side[each['better']]}"} for each in entries]
+    there = {key: header for header, key in _RISK_COLUMNS if any(each[key] is not None for each in risks)}
     rows: list[list[Cell]] = []
-    for place, each in enumerate(explained_entries):
-        again = place > 0 and explained_entries[place - 1]["title"] == each["title"]
-        rows.append(["" if again and key in {"title", "what"} else each[key] for _, key in there])
-    return [header for header, _ in there] if rows else [], rows
-
-
-def _measure_sentence(entry: Content) -> str:
-    return f"{entry['what'].rstrip('.')}. {'Lower' if entry['better'] == 'low' else 'Higher'} is safer."
+    for place, each in enumerate(risks):
+        again = place > 0 and risks[place - 1]["title"] == each["title"]
+        rows.append(["" if again and key in {"title", "what"} else each[key] for key in there])
+    return list(there.values()), rows
 
 
 def _class_sizes(content: Content, place: int) -> Section | None:
     found = content.get("class_sizes")
     if not found:
         return None
-    words = (
-        f"A class is the records that are equal in {named_in_row(found['columns'])}. First the share of "
-        "records by the size of their class, then the share in classes of fewer than k, by k. Grey is the "
-        "original."
-    )
+    words = f"A class is the records that are equal in {name_list(found['columns'])}. Larger is safer."
     charts = charts_of_classes(found, OUTCOMES, suffix=f"-{place}")
     notes = [found["note"]] if "note" in found else []
-    return Section("How many records are alike?", words, charts=charts, layout="pair", notes=notes)
+    return Section("Class sizes", words, charts=charts, layout="pair", notes=notes)
 
 
 def _individual(content: Content, place: int) -> Section | None:
@@ -261,17 +241,16 @@ def _individual(content: Content, place: int) -> Section | None:
     above, expected = found["at_risk"], found["expected"]
     before = found["records"]["original"] > 0
     words = (
-        f"{found['title']} of each record, by the intruder who knows most. Above {found['threshold']:g} are "
-        f"{above['release']:,} of {found['records']['release']:,} records"
-        + (f"; in the original it is {above['original']:,}. " if before else ". ")
-        + f"If every record were attacked, {_expected_people(expected['release'])} would be expected"
-        + (f", and of the original {_expected_people(expected['original'])}." if before else ".")
+        f"{found['title']} of each record, for the intruder who knows most. It is above "
+        f"{found['threshold']:g} for {above['release']:,} of {found['records']['release']:,} records"
+        + (f" (original: {above['original']:,}). " if before else ". ")
+        + "If every record were attacked, the expected number of re-identifications is "
+        + _expected_people(expected["release"])
+        + (f" (original: {_expected_people(expected['original'])})." if before else ".")
     )
-    charts = {
-        f"risks-{place}": risk_bars(found),
-        f"slider-{place}": slider_chart(found["title"], found["slider"]),
-    }
-    return Section("How many records are at risk?", words, charts=charts, layout="pair")
+    bars, slider = risk_bars(found), slider_chart(found["title"], found["slider"])
+    charts = {f"risks-{place}": bars, f"slider-{place}": slider}
+    return Section("Records at risk", words, charts=charts, layout="pair")
 
 
 def _expected_people(people: float) -> str:
@@ -285,33 +264,35 @@ def _gauges(content: Content, place: int) -> Section | None:
     if not shown:
         return None
     words = (
-        "A prosecutor knows that somebody is in the file, a journalist does not and wants any one success, a "
-        "marketer looks for everybody. At risk is a record with a chance above "
+        "A prosecutor knows that a person is in the file; a journalist does not, and needs only one success; "
+        "a marketer tries to re-identify everyone. A record is at risk if its risk is above "
         f"{shown[0]['release']['threshold']:g}."
     )
     notes = [f"{each['title']}: {each['reason']}." for each in gauges if not each["release"]]
-    return Section("Who might look?", words, charts={f"gauges-{place}": gauge_chart(shown)}, notes=notes)
+    charts = {f"gauges-{place}": gauge_chart(shown)}
+    return Section("Prosecutor, journalist and marketer", words, charts=charts, notes=notes)
 
 
 def _combinations(content: Content, place: int) -> Section | None:
     found = content.get("combinations")
     if not found:
         return None
-    sizes = [{**each, "said": _keys(each["keys"])} for each in found["keys"]]
-    reads = "How many records are rare in one key, in up to two, in up to three."
-    charts = {f"combinations-{place}": before_after(sizes, "said", title="records", reads=reads)}
-    reads = "In how many of these records a key takes part: make the one with the longest bar coarser first."
+    sizes = [{**each, "text": _keys(each["keys"])} for each in found["keys"]]
+    caption, reads = "Records with a rare combination, by number of keys", "Shorter bars are safer."
+    charts = {f"combinations-{place}": before_after(sizes, "text", caption, reads, title="records")}
+    caption = "Records with a rare combination, by key in it"
+    reads = "Coarsen the key with the longest bar first."
     name = f"combination-columns-{place}"
-    charts[name] = before_after(found["columns"], "column", title="records", reads=reads)
+    charts[name] = before_after(found["columns"], "column", caption, reads, title="records")
     if any(each["release"] or each["original"] for each in found["suda"]):
-        reads = "What each key adds to the scores of SUDA, which weigh small combinations more."
+        caption, reads = "Contribution of each key to SUDA", "SUDA weighs rare combinations of few keys more."
         title = "part of the score"
-        charts[f"suda-{place}"] = before_after(found["suda"], "column", title=title, reads=reads)
+        charts[f"suda-{place}"] = before_after(found["suda"], "column", caption, reads, title=title)
     words = (
-        f"A combination of values that fewer than {found['fewer_than']} records have makes them rare, though "
-        "an intruder knows only these few keys."
+        f"A combination of values is rare if fewer than {found['fewer_than']} records have it. It exposes "
+        "them to an intruder who knows only these few keys."
     )
-    return Section("Which combinations of keys are rare?", words, charts=charts, layout="pair")
+    return Section("Rare combinations of keys", words, charts=charts, layout="pair")
 
 
 def _keys(number: int) -> str:
@@ -323,7 +304,7 @@ def _disclosed_values_section(found: Content) -> Section:
     pairs = [
         (each, key, when) for each in measures for key, when in (("original", "before"), ("release", "after"))
     ]
-    headers = ("sensitive column", *(f"{_TOLD.get(each, each)} ({when})" for each, _, when in pairs))
+    headers = ("sensitive column", *(f"{_DISCLOSURE.get(each, each)} ({when})" for each, _, when in pairs))
     rows: list[list[Cell]] = [
         [each["column"], *(each[measure][key] for measure, key, _ in pairs)] for each in found["columns"]
     ]
@@ -331,23 +312,23 @@ def _disclosed_values_section(found: Content) -> Section:
         f"{each['records']:,} of {each['of']:,} records violate {each['requirement']} ({each['scenario']})."
         for each in found["violations"]
     ]
-    return Section("What do classes give away?", _CLASSES, headers, rows, notes=notes)
+    return Section("Sensitive columns", _CLASSES, headers, rows, notes=notes)
 
 
 def _recipients(content: Content) -> Section | None:
     found = content["recipients"]
     if "meant" in found[0]:
         meant = [_MEANT[each["recipient"]] for each in found if each["meant"] and each["recipient"] in _MEANT]
-        return Section("For whom is it?", f"It is made for {', '.join(meant)}.") if meant else None
+        return Section("Recipients", f"The release is made for {', '.join(meant)}.") if meant else None
     words = (
-        "The same release is safe for one recipient and not for another: it depends on what they hold and "
-        "what binds them. Each line holds what was measured against the profile for that recipient."
+        "A release can be safe for one recipient and not for another, depending on what they hold and what "
+        "binds them. Each line compares the release with the profile for that recipient."
     )
     columns = {
         "recipient": "recipient", "singling out": "singling_out", "linkability": "linkability",
-        "inference": "inference", "why": "why",
+        "inference": "inference", "remark": "why",
     }  # fmt: skip
-    return Section.table("Who may have it?", words, columns, found)
+    return Section.table("Recipients", words, columns, found)
 
 
 # Losses ---------------------------------------------------------------------------------------------------
@@ -359,22 +340,19 @@ def _distributions(content: Content, place: int) -> Section | None:
     if not entries and not left:
         return None
     parts = [_column(entry, f"{place}-{number}") for number, entry in enumerate(entries)]
-    words = (_SHAPES if parts else "No column was changed.") + (
-        _MERGED if content["public"] and parts else ""
-    )
-    notes = [f"As they were, or not drawn: {named_in_row(left)}."] if left else []
-    return Section("Do the columns still look the same?", words, notes=notes, parts=parts)
+    words = "Grey is the original, blue the release." if parts else "No column changed."
+    words += _MERGED if content["public"] and parts else ""
+    notes = [f"Unchanged, or not drawn: {name_list(left)}."] if left else []
+    return Section("Distributions", words, notes=notes, parts=parts)
 
 
 def _column(entry: Content, place: str) -> Section:
     notes = [entry["note"]] if "note" in entry else []
     missing = {key: share for key, share in entry["missing"].items() if share != 0}
     if missing:
-        shares = (
-            f"{key} {'fewer than 10 records' if share is None else f'{share:.1%}'}"
-            for key, share in missing.items()
-        )
-        notes.append(f"Missing: {', '.join(shares)}.")
+        few = "fewer than 10 records"
+        shares = (f"{key} {few if share is None else f'{share:.1%}'}" for key, share in missing.items())
+        notes.append(f"Missing values: {', '.join(shares)}.")
     charts = charts_of_column(entry, OUTCOMES, place)
     return Section(entry["label"] or entry["column"], charts=charts, layout="pair", notes=notes)
 
@@ -383,14 +361,15 @@ def _associations(content: Content, place: int) -> Section | None:
     """Correlations and tables of two columns, before and after."""
     charts = charts_of_pairs(content["mosaics"], content["correlations"], suffix=f"-{place}")
     triptych = {name: spec for name, spec in charts.items() if name.startswith("correlation-")}
-    parts = [Section("Numbers", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
+    parts = [Section("Correlations", _CORRELATIONS, charts=triptych, layout="triptych")] if triptych else []
     for number, entry in enumerate((content["mosaics"] or {}).get("pairs", ())):
         names = [f"mosaic-{number}-{part}-{place}" for part in PARTS]
         own = {name: charts[name] for name in names if name in charts}
         if len(own) > 1:
             title = f"{entry['columns'][1]} by {entry['columns'][0]}"
             parts.append(Section(title, charts=own, layout="triptych"))
-    return Section("Do columns still go together as before?", _MOSAICS, parts=parts) if parts else None
+    words = _MOSAICS if len(parts) > bool(triptych) else ""
+    return Section("Associations", words, parts=parts) if parts else None
 
 
 def _analyses(content: Content) -> Section | None:
@@ -401,18 +380,18 @@ def _analyses(content: Content) -> Section | None:
         if each["value"] is not None
     ]
     columns = {
-        "measure": "title", "value": "value", "to compare with": "baseline", "better is": "better",
-        "what it is": "what",
+        "measure": "title", "value": "value", "reference": "baseline", "better is": "better",
+        "meaning": "what",
     }  # fmt: skip
-    return Section.table("Do analyses still give the same answers?", _ANALYSES, columns, known)
+    return Section.table("Utility", _ANALYSES, columns, known)
 
 
 def _to_report(content: Content) -> Section | None:
     """What the profile asks to be reported."""
     asked = [{"scenario": "", "words": each["what"], **each} for each in content["listed"]]
-    words = "Measures that nothing is required of, and that whoever decides should have seen."
-    columns = {"measure": "title", "against": "scenario", "value": "value", "in words": "words"}
-    return Section.table("What does the profile ask to be reported?", words, columns, asked)
+    words = "The profile sets no limit for these measures, but asks to report them to whoever decides."
+    columns = {"measure": "title", "intruder": "scenario", "value": "value", "in words": "words"}
+    return Section.table("Reported for the profile", words, columns, asked)
 
 
 # How it came about -----------------------------------------------------------------------------------------
@@ -422,36 +401,33 @@ def _rejected_section(content: Content) -> Section | None:
     if not content["rejected"]:
         return None
     loss = f"loss ({content['rejected'][0]['measure']})"
-    columns = {"recipe": "recipe", "why it was rejected": "why", loss: "loss"}
-    words = "Held to the same requirements. The loss is the mean of fresh runs."
-    title = "Which other ways were looked at, and rejected?"
-    return Section.table(title, words, columns, content["rejected"])
+    columns = {"recipe": "recipe", "reason for rejection": "why", loss: "loss"}
+    words = "All were held to the same requirements. The loss is the mean over fresh runs."
+    return Section.table("Alternatives considered", words, columns, content["rejected"])
 
 
 def _unestimated_section(content: Content) -> Section | None:
     unknown = content["not_estimated"]
     if content["public"]:
-        columns = {"measure": "title", "why": "reason"}
-        return Section.table("What could not be measured?", "", columns, unknown)
+        return Section.table("Not measured", "", {"measure": "title", "reason": "reason"}, unknown)
     unknown = [{**each, "scenarios": ", ".join(dict.fromkeys(each["scenarios"]))} for each in unknown]
-    words = "A risk without a number is not a small one: nobody has seen it."
-    columns = {"measure": "title", "against": "scenarios", "why": "reason"}
-    return Section.table("What could not be estimated?", words, columns, unknown)
+    columns = {"measure": "title", "intruder": "scenarios", "reason": "reason"}
+    return Section.table("Not measured", "Not measured does not mean low.", columns, unknown)
 
 
 def _series(content: Content) -> Section | None:
-    """What all releases of a series tell together."""
+    """What all releases of a series disclose together."""
     found = content.get("series")
     if not found:
         return None
     words = (
-        f"{found['earlier']} releases came before this one, which tells of {found['persons_in_common']:,} "
-        "people who were in one of them. Whoever has all of them can put them together."
+        f"Earlier releases: {found['earlier']}; {found['persons_in_common']:,} people of this release were "
+        "in one of them. An intruder who holds all releases can combine them."
     )
-    title, notes = "What do all releases tell together?", [f"Note: {each}." for each in found["notes"]]
+    title, notes = "Longitudinal releases", [f"Note: {each}." for each in found["notes"]]
     scores = [{"baseline": None, **each, "reason": each.get("reason") or ""} for each in found["measures"]]
     columns = {
-        "measure": "measure", "value": "value", "by the last alone": "baseline", "status": "status",
+        "measure": "measure", "value": "value", "last release alone": "baseline", "status": "status",
         "remark": "reason",
     }  # fmt: skip
     table = Section.table(title, words, columns, scores, notes=notes)
@@ -464,32 +440,31 @@ def _steps_section(content: Content) -> Section:
     notes = _budget(content)
     for number, each in enumerate(content["steps"], start=1):
         settings = [", ".join(f"{key} = {value}" for key, value in each["parameters"].items())] if own else []
-        rows.append([number, each["title"], named_in_row(each["columns"]), *settings, each["what"]])
+        rows.append([number, each["title"], name_list(each["columns"]), *settings, each["what"]])
         notes += [f"Step {number}: {note}." for note in each.get("notes", ())]
     if content.get("copies"):
-        notes.append(f"{content['copies']} copies were drawn; numbers are those of the worst of them.")
+        notes.append(f"{content['copies']} copies were generated; scores are those of the worst copy.")
     how = content.get("how", "")
-    words = [f"The recipe was found so: {how}."] if how else []
+    words = [f"Choice of the recipe: {how}."] if how else []
     if not rows:
-        words.append("No step was taken: columns left as they were, or left out.")
+        words.append("No method was applied: columns are unchanged or removed.")
     elif not own:
-        words.append("Parameters are suppressed, since they would help an intruder.")
+        words.append("Parameters are not published, because they would help an intruder.")
     headers = ("step", "method", "columns", *(("parameters",) if own else ()), "what it does")
-    return Section("How was it made?", " ".join(words), headers if rows else (), rows, notes=notes)
+    return Section("Steps", " ".join(words), headers if rows else (), rows, notes=notes)
 
 
 def _budget(content: Content) -> list[str]:
-    """What differential privacy promises, which may be published."""
+    """What differential privacy guarantees, which may be published."""
     found = content.get("budget")
     if not found or "epsilon" not in found:
         return []
     units = ", ".join(dict.fromkeys(each["unit"] for each in found["steps"]))
+    spent = f"ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}"
     if "coverage" in found:
-        return [
-            f"Private steps spent ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}; {found['coverage']}."
-        ]
+        return [f"Differentially private steps spent {spent}; {found['coverage']}."]
     sentence = (
-        f"Differential privacy: ε = {found['epsilon']:.4g}, δ = {found['delta']:.2g}, hiding each {units}. "
-        f"No test of whether somebody is in the data gains more than {found['advantage_at_most']:.3f}."
+        f"Differential privacy: {spent}, hiding each {units}. "
+        f"No test of whether a person is in the data has an advantage above {found['advantage_at_most']:.3f}."
     )
     return [sentence, f"It is {found['guarantee']}."] if "guarantee" in found else [sentence]

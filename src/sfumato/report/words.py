@@ -1,4 +1,4 @@
-"""What a report says in words: numbers as people read them, the verdict, and what a measure means."""
+"""The words of a report: numbers as people read them, the verdict, and what a measure means."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from sfumato.study.compare import MethodAtLevel, Study, fold
 from sfumato.study.level import LevelStatus, Target
-from sfumato.study.replicate_mean import ReplicateMean
 
 _DIGITS = 4
 #: Why a loss is not public.
-TOLD_BY_FEW = "a few people make up most of it, and it would tell their values"
+DOMINATED = "a few people account for most of it, and it would disclose their values"
 _ROLE = re.compile(r":\w+:`([^`]*)`")
 
 
 def figure(value: float | None, *, decimals: int | None = None) -> str:
-    """A number with four digits (or with these decimals), as it stands in a table."""
+    """A number with four digits (or with these decimals), as tables show it."""
     if value is None or not math.isfinite(value):
         return "–"
     size = math.floor(math.log10(abs(value))) if value else 0
@@ -35,15 +34,13 @@ def setting(value: float | None) -> str:
 
 
 def rounded(value: float | None) -> str:
-    """A number in three digits that count, without zeros that say nothing; whole from a thousand on."""
+    """A number with three significant digits, without trailing zeros; whole from a thousand on."""
     if value is None or not math.isfinite(value):
         return "–"
-    sentences = f"{value:,.0f}" if abs(value) >= 1000 else _three_digits(value)  # noqa: PLR2004
-    return sentences.replace("-", "−")
-
-
-def _three_digits(value: float) -> str:
-    return np.format_float_positional(value, precision=3, unique=False, fractional=False, trim="-")
+    if abs(value) >= 1000:  # noqa: PLR2004
+        return f"{value:,.0f}".replace("-", "−")
+    text = np.format_float_positional(value, precision=3, unique=False, fractional=False, trim="-")
+    return text.replace("-", "−")
 
 
 def shared_decimals(values: Sequence[float]) -> int:
@@ -57,7 +54,7 @@ def finite(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def named_in_row(names: Iterable[object]) -> str:
+def name_list(names: Iterable[object]) -> str:
     """Names in a row."""
     return ", ".join(map(str, names)) or "nothing"
 
@@ -73,11 +70,11 @@ def remark(outcome: MethodAtLevel, tied: Sequence[str], *, target: Target) -> st
     if outcome.level.reached is LevelStatus.REFUSED:
         parts.append("does not apply to these data")
     elif outcome.level.reached is LevelStatus.UNJUDGED:
-        parts.append("what it makes cannot be judged by what was asked for")
+        parts.append("the requirements cannot be evaluated for its releases")
     elif outcome.level.reached is LevelStatus.UNREACHABLE and outcome.level.reason:
         parts.append("cannot meet the requirements")
     elif outcome.level.reached is LevelStatus.UNREACHABLE:
-        parts.append(f"cannot be brought to {target.value:g}; nearest: {figure(outcome.level.score)}")
+        parts.append(f"cannot reach {target.value:.4g}; nearest: {figure(outcome.level.score)}")
     if outcome.why_not_ranked:
         parts.append(outcome.why_not_ranked)
     elif outcome.level.reached is LevelStatus.NEAREST:
@@ -87,15 +84,14 @@ def remark(outcome: MethodAtLevel, tied: Sequence[str], *, target: Target) -> st
     if outcome.step.caution:
         parts.append(outcome.step.caution)
     if tied:
-        parts.append(f"tied with {named_in_row(tied)}")
+        parts.append(f"tied with {name_list(tied)}")
     return "; ".join(parts)
 
 
 def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[str]:
-    """Say who wins, by how much, whether that can be chance, who was left behind, and what is estimated.
+    """Say which method ranks first, by how much, whether that can be chance, and what is estimated.
 
-    ``labels`` name the outcomes by their place. The parameters that were found are said in the internal
-    form only.
+    ``labels`` name the outcomes by their place. Parameters are in the internal form only.
     """
     target, ranked_by = study.target, study.ranked_by
     named = [(labels[place], outcome) for place, outcome in enumerate(study.outcomes)]
@@ -104,22 +100,19 @@ def verdict(study: Study, labels: Mapping[int, str], *, public: bool) -> list[st
     if placed:
         label, winner = placed[0]
         where = f"{'Under' if study.demands else 'At'} {study.aim}"
-        how = f"; its {ranked_by.title} is not told: {TOLD_BY_FEW}"
+        how = f"; its {ranked_by.title} is not published: {DOMINATED}"
         if winner.ranked:
             how = f", with {ranked_by.title} {figure(winner.ranked.mean)} ({ranked_by.side()})"
         sentences.append(f"{where}, {label} ranks first{how}.")
         sentences.append(_lead(winner, placed[1:], study, alone=len(named) == 1))
         sentences += [study.caution] if study.caution else []
     else:
-        brought = "meet" if study.demands else "be brought to"
-        sentences.append(f"None of the methods compared can {brought} {study.aim}.")
+        can = "meet" if study.demands else "reach"
+        sentences.append(f"None of the methods compared can {can} {study.aim}.")
     out = study.inapplicable
     folded = [o for each in out.values() for o in each]
-    sentences += [
-        _left_behind(label, o, study, public=public)
-        for label, o in named
-        if o.rank is None and o not in folded
-    ]
+    behind = [(label, o) for label, o in named if o.rank is None and o not in folded]
+    sentences += [_left_behind(label, o, study, public=public) for label, o in behind]
     for reached, outcomes in out.items():
         if outcomes:
             sentences.append(f"{fold(reached, [label for label, o in named if o in outcomes])}.")
@@ -139,27 +132,21 @@ def _lead(
     if not others:
         return "It is the only method compared." if alone else "No other method reaches the level."
     if others[0][1].ranked is None or winner.ranked is None:
-        return f"How far the next, {others[0][0]}, is behind is not told: {TOLD_BY_FEW}."
+        return f"Its lead over the next, {others[0][0]}, is not published: {DOMINATED}."
     label, second = others[0][0], others[0][1].ranked
     if winner.tied_with:
         tolerance, closer = f" or the tolerance (± {study.target.share})", " or with a smaller tolerance"
         tolerance, closer = ("", "") if study.demands else (tolerance, closer)
         return (
-            f"Its lead over the next, {label} ({figure(second.mean)}), is within what chance{tolerance} "
-            f"explains: take them as tied, or compare them over more runs{closer}."
+            f"Chance{tolerance} can explain its lead over the next, {label} ({figure(second.mean)}): treat "
+            f"them as tied, or compare them over more runs{closer}."
         )
     more = "lower" if study.ranked_by.better == "low" else "higher"
     share = _percent(winner.ranked.mean, second.mean)
     much = f"{share} {more}" if share else more
-    return f"That is {much} than the next, {label} ({figure(second.mean)})" + _certainty(
-        winner.ranked, second
-    )
-
-
-def _certainty(first: ReplicateMean, second: ReplicateMean) -> str:
-    if first.deviation or second.deviation:
-        return ", and more than chance explains (Welch's test, 95 %)."
-    return "."
+    varies = winner.ranked.deviation or second.deviation
+    sure = ", and more than chance explains (Welch's test, 95 %)" if varies else ""
+    return f"That is {much} than the next, {label} ({figure(second.mean)}){sure}."
 
 
 def _percent(first: float, second: float) -> str:
@@ -179,5 +166,5 @@ def _left_behind(label: str, outcome: MethodAtLevel, study: Study, *, public: bo
         return f"{label} is not ranked: {outcome.level.sentence(study.target)}."
     if study.demands:
         return f"{label} is not ranked: it cannot meet the requirements."
-    level, nearest = f"{study.target.value:g}", figure(outcome.level.score)
-    return f"{label} is not ranked: {level} is unreachable for it, the nearest it comes is {nearest}."
+    level, nearest = f"{study.target.value:.4g}", figure(outcome.level.score)
+    return f"{label} is not ranked: it cannot reach {level}; its nearest score is {nearest}."

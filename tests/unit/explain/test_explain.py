@@ -25,7 +25,7 @@ from sfumato.errors import ParameterError, RefusedError, SfumatoError
 from sfumato.explain import PRIVATE, explain_record, riskiest_records
 from sfumato.explain.attacks import attacks_on, usual_attacks
 from sfumato.explain.formulas import in_letters
-from sfumato.explain.keys import cell, key_story
+from sfumato.explain.keys import cell, explain_keys
 from sfumato.explain.steps import ABSENT, follow_record
 from sfumato.explain.words import explain_score, meaning_of
 from sfumato.recipes.recipe import Recipe, Step
@@ -84,7 +84,7 @@ def naive_unique_in(table, row, keys, missing="category"):
 
 
 def test_worked_example():
-    story = key_story(people(), 0, ["sex", "job", "age"], k=3)
+    story = explain_keys(people(), 0, ["sex", "job", "age"], k=3)
     assert story.class_size == 1
     assert [(each.key, each.value, each.shared_by) for each in story.rarities] == [
         ("age", 20, 3), ("job", "cook", 4), ("sex", "f", 4),
@@ -95,23 +95,23 @@ def test_worked_example():
     assert [(remedy.keys, remedy.how, remedy.size) for remedy in story.remedies] == [
         (("age",), "suppressed", 3), (("age",), "as the range from 20 to 50", 3),
     ]  # fmt: skip
-    assert key_story(people(), 7, ["sex", "job", "age"]).unique_in == (("job",),)
+    assert explain_keys(people(), 7, ["sex", "job", "age"]).unique_in == (("job",),)
 
 
 def test_a_common_record_needs_no_remedy():
     table = table_of({"sex": ["f"] * 5 + ["m"]}, sex=NOMINAL)
-    story = key_story(table, 0, ["sex"], k=5)
+    story = explain_keys(table, 0, ["sex"], k=5)
     assert (story.class_size, story.unique_in, story.remedies) == (5, (), ())
 
 
 def test_fewer_people_than_wanted_can_never_do():
-    story = key_story(people(), 0, ["sex", "job"], k=9)
+    story = explain_keys(people(), 0, ["sex", "job"], k=9)
     assert story.remedies == ()
 
 
 def test_a_range_is_the_narrowest_around_the_value():
     table = table_of({"age": [30, 31, 28, 50, 29, None]})
-    (_, widened) = key_story(table, 0, ["age"], k=3).remedies
+    (_, widened) = explain_keys(table, 0, ["age"], k=3).remedies
     assert widened.how == "as the range from 29 to 31"
     assert widened.size == 3
 
@@ -120,21 +120,21 @@ def test_a_hierarchy_is_climbed_as_far_as_needed():
     levels = pl.DataFrame({"leaf": ["a", "b", "c", "d"], "one": ["ab", "ab", "cd", "cd"], "root": ["*"] * 4})
     table = table_of({"place": ["a", "b", "c", "c", "d"]}, place=NOMINAL)
     hierarchy = {"place": Hierarchy.from_levels(levels)}
-    assert [r.how for r in key_story(table, 0, ["place"], k=2, hierarchies=hierarchy).remedies] == [
+    assert [r.how for r in explain_keys(table, 0, ["place"], k=2, hierarchies=hierarchy).remedies] == [
         "suppressed", "at level 1 of its hierarchy",
     ]  # fmt: skip
-    last = key_story(table, 0, ["place"], k=3, hierarchies=hierarchy).remedies[-1]
+    last = explain_keys(table, 0, ["place"], k=3, hierarchies=hierarchy).remedies[-1]
     assert (last.how, last.size) == ("at level 2 of its hierarchy", 5)
 
 
 def test_sets_of_keys_are_bounded_and_that_is_said():
     rng = np.random.default_rng(1)
     table = table_of({f"q{i}": rng.integers(0, 2, 40).tolist() for i in range(12)})
-    story = key_story(table, 3, table.names, most_sets=100)
+    story = explain_keys(table, 3, table.names, most_sets=100)
     assert story.looked_up_to == 2  # 12 + 66 sets
     assert not story.complete
     assert all(len(found) <= 2 for found in story.unique_in)
-    whole = key_story(table, 3, table.names)
+    whole = explain_keys(table, 3, table.names)
     assert whole.complete
     assert set(whole.unique_in) == naive_unique_in(table, 3, table.names)
 
@@ -157,7 +157,7 @@ def test_keys_as_counted_naively(rows, at, missing, units):
         frame["who"], kinds["who"] = [i // 2 for i in range(len(rows))], (NOMINAL, Role.PERSON)
     table = table_of({k: pl.Series(v, dtype=pl.Int64) for k, v in frame.items()}, **kinds)
     keys = tuple("abcd")
-    story = key_story(table, row, keys, k=2, missing=missing)
+    story = explain_keys(table, row, keys, k=2, missing=missing)
     assert story.class_size == naive_size(table, row, keys, missing)
     assert [each.shared_by for each in story.rarities] == [naive_size(table, row, [q], missing) for q in keys]
     expected = naive_unique_in(table, row, keys, missing) if story.class_size == 1 else set()
@@ -180,12 +180,12 @@ def test_as_many_smallest_sets_as_the_measure_counts(rows, at):
         **dict.fromkeys("abcd", NOMINAL),
     )
     score = UnsafeCombinations(dimension=4).score(Evidence(table), Run(seed=1))
-    assert len(key_story(table, row, "abcd").unique_in) == score.by_record[row]
+    assert len(explain_keys(table, row, "abcd").unique_in) == score.by_record[row]
 
 
 def test_generalised_values_are_alike_if_equal():
     table = table_of({"age": intervals([20, 20, 30], [29, 29, 39])})
-    story = key_story(table, 0, ["age"], k=3)
+    story = explain_keys(table, 0, ["age"], k=3)
     assert (story.class_size, story.rarities[0].value) == (2, "[20;29]")
     assert [each.how for each in story.remedies] == ["suppressed"]
 
@@ -233,7 +233,7 @@ def test_the_run_of_a_release_shows_its_own_draws():
 def test_an_unchanged_record_is_said_to_be_so():
     table = table_of({"x": [5.0, 5.0]})
     (story,), _ = follow_record(Recipe.of(Mean()), table, 0, Run(seed=1))
-    assert (story.changes, story.note) == ((), "nothing of this record changed")
+    assert (story.changes, story.note) == ((), "this step did not change the record")
 
 
 def test_a_record_is_followed_through_another_order_or_lost():
@@ -246,7 +246,7 @@ def test_a_record_is_followed_through_another_order_or_lost():
     assert (stories[1].changes[0].before, stories[1].changes[0].after) == (float(inside), -1.0)
     stories, _ = follow_record(recipe, table, outside, Run(seed=2))
     assert [story.copies for story in stories] == [0, 0]
-    assert stories[0].note == "the record was left out here"
+    assert stories[0].note == "this step removed the record"
     said = explain_record(table, outside, recipe=recipe, run=Run(seed=2))
     assert said.released_as == ()
     assert said.released_keys is None
@@ -345,7 +345,7 @@ def test_sentences():
 def test_the_intruder_holds_the_record_whatever_the_scenario():
     said = explain_record(people(), 0, scenario=Scenario(name="some", records=0.1), measures=[KAnonymity()])
     assert said.notes == (
-        "the intruder of scenario `some` is taken to hold this record, with its true values",
+        "the intruder of scenario `some` is assumed to know the true values of this record",
     )
 
 
@@ -402,10 +402,10 @@ def test_small_tables_and_odd_calls():
     one = table_of({"x": [1.0]})
     said = explain_record(one, 0)
     assert (said.keys.class_size, said.keys.unique_in, said.keys.remedies) == (1, (("x",),), ())
-    with pytest.raises(ParameterError, match="got: none"):
+    with pytest.raises(ParameterError, match="has no records"):
         explain_record(one.take(np.array([], dtype=np.int64)), 0)
     release = Recipe.of(Mean()).apply(one, Run(seed=1))
-    with pytest.raises(ParameterError, match="got: both"):
+    with pytest.raises(ParameterError, match="not both"):
         explain_record(one, 0, release, recipe=Recipe.of(Mean()))
 
 
@@ -468,27 +468,27 @@ def test_scores_in_sentences():
     said = explain_score(measure, Score(3.0, by_column={"a": 2.0, "b": 1.0}, details={"records_below_5": 7}))
     assert said[0] == "k-anonymity is 3, where higher is safer; it is at least 1."
     assert said[1] == "By column, the worst first: `b` 1, `a` 2"
-    assert said[2] == "Behind it: records below 5: 7"
+    assert said[2] == "Details: records below 5: 7"
     risk = DistanceLinkage()
     assert (
         explain_score(risk, Score(0.1, baseline=0.2))[1] == "Guessing gives 0.2: this is no more than that."
     )
     said = explain_score(risk, Score(0.5, status=Status.APPROXIMATE, interval=(0.4, 0.6), reason="a sample"))
     assert said[1:] == (
-        "It is an estimate: a sample. No requirement is met by it.",
-        "It is likely to lie between 0.4 and 0.6.",
+        "It is an estimate: a sample. It meets no requirement.",
+        "The true value is probably between 0.4 and 0.6.",
     )
     # What is proved can meet a requirement: see Requirement.met_by.
     proved = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), interval_is_proved=True, reason="equals")
     assert Requirement(risk, "<=", 0.6).met_by(proved)
     assert explain_score(risk, proved)[1:] == (
-        "It is an estimate: equals. Requirements are judged by the worse end.",
-        "It lies between 0.4 and 0.6.",
+        "It is an estimate: equals. Requirements are judged by its worse end.",
+        "The true value is between 0.4 and 0.6.",
     )
     estimate = Score(0.5, Status.APPROXIMATE, (0.4, 0.6), reason="a model", confidence=95)
     assert explain_score(risk, estimate)[1:] == (
-        "It is an estimate: a model. No requirement is met by it, unless it asks for an estimate: `at 95%`.",
-        "It is likely to lie between 0.4 and 0.6, with a confidence of 95 %.",
+        "It is an estimate: a model. It meets no requirement unless that allows estimates: `at 95%`.",
+        "The true value is probably between 0.4 and 0.6, with a confidence of 95 %.",
     )
     assert explain_score(risk, Score.refused("no release")) == (
         "Distance-based record linkage does not apply: no release.",

@@ -137,7 +137,7 @@ def test_evidence_is_as_its_schema_says(released, public):
     assert evidence["governance"]["contact"] == "not stated"
     assert evidence["identifiability"]["re_evaluation"] == "2031-06-30"
     assert evidence["identifiability"]["requirements"] == {"met": 1, "of": 1}
-    assert evidence["identifiability"]["earlier_releases"]["says"] == "it is not one of a series"
+    assert evidence["identifiability"]["earlier_releases"]["says"] == "the release is not part of a series"
     assert evidence["views"]["nist"] == {"claimed": False, "says": "no differential privacy is claimed"}
     assert evidence["views"]["hipaa"]["expiry"] == "2031-06-30"
     assert evidence["views"]["gdpr"]["recipients"][0]["recipient"] == "researcher"
@@ -188,7 +188,8 @@ def leaves(value):
             yield from leaves(each)
     else:
         said = ("yes" if value else "no") if isinstance(value, bool) else value
-        yield "–" if said is None or said == "" else str(said)
+        text = f"{said:.4g}" if isinstance(said, float) else str(said)
+        yield "–" if said is None or said == "" else text
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -303,16 +304,16 @@ def test_the_change_note_says_by_what_happened_what_to_correct_for():
     note = change_note(told(public=True))
     headings = re.findall("^## (.*)$", note, re.MULTILINE)
     assert headings == [
-        "All records", "Shown as ranges", "Changed to other categories by chance",
-        "Replaced by pseudonyms", "As they were", "Left out",
+        "All records", "Shown as ranges", "Categories changed at random",
+        "Replaced by pseudonyms", "Unchanged", "Removed",
     ]  # fmt: skip
-    ranges, town = note.index("## Shown as ranges"), note.index("## Changed to")
+    ranges, town = note.index("## Shown as ranges"), note.index("## Categories changed")
     assert "- **age**: age within 5.\n" in note[ranges:town]
     assert f"(Mondrian): {registry.method('mondrian').analyst_note}" in note[ranges:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
     assert note.index("use the weights") < ranges
-    assert "\n\nname. So that nobody" in note
+    assert "\n\nname. They could identify people" in note
     assert "k >= 3" not in note
 
 
@@ -337,8 +338,8 @@ def test_the_change_note_says_no_sentence_twice():
     note = change_note({**told(public=True), "roles": columns, "steps": steps})
     for method in ("mondrian", "pram"):
         assert note.count(registry.method(method).analyst_note) == 1
-    assert note.count("as under “Shown as ranges”") == 2 * 3
-    lines = [line for line in note.splitlines() if line and "as under" not in line]
+    assert note.count("see “Shown as ranges”") == 2 * 3
+    lines = [line for line in note.splitlines() if line and "see “" not in line]
     assert len(lines) == len(set(lines))
     assert all(f"- **{name}**: " in note for name in names)
 
@@ -347,17 +348,17 @@ def test_the_change_note_says_no_sentence_twice():
     ("method", "column", "heading"),
     [
         ("uncorrelated-noise", "wage", "Noise added"),
-        ("mdav", "wage", "Replaced by the mean of records alike"),
-        ("mdav(centre=median)", "wage", "Replaced by the median of records alike"),
-        ("mdav", "town", "Replaced by the most frequent value of records alike"),
-        ("pram", "town", "Changed to other categories by chance"),
-        ("top-bottom-coding", "wage", "Rounded, or cut at the ends"),
+        ("mdav", "wage", "Replaced by the mean of similar records"),
+        ("mdav(centre=median)", "wage", "Replaced by the median of similar records"),
+        ("mdav", "town", "Replaced by the most frequent value of similar records"),
+        ("pram", "town", "Categories changed at random"),
+        ("top-bottom-coding", "wage", "Rounded, or top- and bottom-coded"),
         ("mondrian", "wage", "Shown as ranges"),
         ("mondrian", "town", "Shown as groups of values"),
-        ("rank-swapping", "wage", "Exchanged between records"),
-        ("trivial-removal", "town", "Emptied"),
+        ("rank-swapping", "wage", "Swapped between records"),
+        ("trivial-removal", "town", "All cells suppressed"),
         ("local-suppression(k=5)", "town", "Some cells suppressed"),
-        ("synthesis", "wage", "Drawn anew"),
+        ("synthesis", "wage", "Synthetic values"),
     ],
 )
 def test_a_column_stands_under_what_happened_to_it(method, column, heading):
@@ -414,10 +415,10 @@ def test_the_note_on_a_mode_says_nothing_that_holds_of_means_alone():
     step = {"method": "mdav", "title": "MDAV", "columns": list(centres), "what": "Do it.", "centres": centres}
     note = change_note({**told(public=True), "roles": columns, "steps": [step]})
     mean, median, mode = note.split("## Replaced by")[1:]
-    assert "nobody’s own" in mean
+    assert "a person’s own only if they share it" in mean
     assert registry.method("mdav").analyst_note in mean
     for other in (median, mode):
-        assert "somebody’s own" in other
+        assert "one person’s own" in other
         assert "no single value was observed" not in other
         assert "means hold" not in other
     assert "- **town**: 50 % of town changed." in mode
@@ -437,8 +438,8 @@ def test_the_note_has_a_line_for_what_is_more_than_its_heading_says():
         {"column": "d", "role": "key", "kind": "x", "outcome": "made anew", "became": "d made anew"},
     ]
     note = change_note({**told(public=True), "roles": roles, "steps": []})
-    assert "## Emptied\n\nc. No cell says anything.\n" in note
-    assert "a, b. Nothing was done to them.\n\n- **b**: b untouched; gone is 1.\n" in note
+    assert "## All cells suppressed\n\nc. No cell has a value.\n" in note
+    assert "a, b. Their values are those of the original.\n\n- **b**: b untouched; gone is 1.\n" in note
     assert "- **a**" not in note
     assert "- **d**: d made anew.\n" in note
 
@@ -446,12 +447,12 @@ def test_the_note_has_a_line_for_what_is_more_than_its_heading_says():
 def test_the_data_card_says_what_is_missing():
     card = data_card(About(title="Patients", purpose="Research", recipients=("a", "b")), told(public=True))
     assert card.startswith("# Patients\n")
-    assert "## What it is for\n\nResearch\n" in card
-    assert "## Who receives it\n\na; b\n" in card
+    assert "## Purpose\n\nResearch\n" in card
+    assert "## Recipients\n\na; b\n" in card
     assert "## Legal basis\n\nnot stated\n" in card
-    assert "Nobody may try to find out whom a record is about" in card
+    assert "Recipients must not try to re-identify anyone" in card
     assert "| age | continuous | Shown as ranges: age within 5 |" in card
-    assert "| name | nominal | Left out |\n" in card
+    assert "| name | nominal | Removed |\n" in card
 
 
 def test_what_the_owner_says_goes_through_the_plan_and_back():

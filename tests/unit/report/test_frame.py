@@ -28,8 +28,13 @@ from sfumato.report.words import rounded
 
 
 def test_a_chart_says_in_words_what_it_shows_and_fills_its_place():
-    spec = chart("Two dots.", layer("point", {}, size=3), rows=[{"x": 1}], height=10)
-    assert (spec["description"], spec["width"], spec["height"]) == ("Two dots.", "container", 10)
+    spec = chart("Two dots", "Right is more.", layer("point", {}, size=3), rows=[{"x": 1}], height=10)
+    assert (spec["description"], spec["width"], spec["height"]) == (
+        "Two dots. Right is more.",
+        "container",
+        10,
+    )
+    assert spec["usermeta"] == {"title": "Two dots", "subtitle": "Right is more."}
     assert spec["config"] is CONFIG
     assert spec["mark"] == {"type": "point", "size": 3}
     assert spec["data"] == {"values": [{"x": 1}]}
@@ -41,18 +46,18 @@ def test_layers_share_rows_and_filters():
     assert [each["mark"]["type"] for each in both["layer"]] == ["line", "point"]
     assert both["transform"] == [{"filter": "datum.a"}, {"fold": ["b"]}]
     assert both["data"] == {"values": []}
-    assert chart("Both.", both, layer("rule", {}))["layer"][0] is both
+    assert chart("Both", "See above.", both, layer("rule", {}))["layer"][0] is both
 
 
 def test_names_of_columns_are_data_never_fields():
     evil = "datum.key == 'x'"
     assert label_axis([{"label": evil}])["sort"] == [evil]
-    assert tips(said=evil) == [{"field": "said", "type": "nominal", "title": evil}]
+    assert tips(text=evil) == [{"field": "text", "type": "nominal", "title": evil}]
     assert by_method([{"label": evil, "color": "#000000"}])["field"] == "label"
 
 
 def test_curves_are_of_the_original_of_the_releases_and_of_what_is_told_of_both():
-    original, releases, dots = curves({"field": "x"}, {"field": "y"}, OUTCOMES, tips(said="Share"), order="x")
+    original, releases, dots = curves({"field": "x"}, {"field": "y"}, OUTCOMES, tips(text="Share"), order="x")
     assert original["transform"][0] == {"filter": "datum.key == 'original'"}
     assert releases["encoding"]["color"]["scale"]["domain"] == ["Release"]
     assert dots["mark"]["opacity"] == 0
@@ -62,10 +67,10 @@ def test_curves_are_of_the_original_of_the_releases_and_of_what_is_told_of_both(
 @pytest.mark.parametrize(
     "spec",
     [
-        strip_chart([], title="risk", reads="Nothing."),
+        strip_chart([], "Risks", "Nothing.", title="risk"),
         attack_chart([]),
         gauge_chart([]),
-        before_after([], "column", title="records", reads="Nothing."),
+        before_after([], "column", "Records", "Nothing.", title="records"),
         slider_chart("Risk", []),
         contribution_chart("Risk", {}),
         loss_bars([]),
@@ -92,19 +97,20 @@ def test_bars_of_losses_are_stacked_the_longest_first():
     spec = loss_bars(columns)
     rows = [(row["label"], row["part"], row["share"], row["span"]) for row in spec["data"]["values"]]
     assert rows == [
-        ("job", "another value", 1.0, 1.0), ("age", "ranges or groups", 0.5, 0.2), ("age", "says nothing", 0.1, 1.0),
+        ("job", "another value", 1.0, 1.0), ("age", "ranges or groups", 0.5, 0.2),
+        ("age", "suppressed or removed", 0.1, 1.0),
     ]  # fmt: skip
     assert spec["encoding"]["color"]["scale"]["domain"] == [
         "ranges or groups",
         "another value",
-        "says nothing",
+        "suppressed or removed",
     ]
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "text"),
     [(0.2, "0.2"), (0.9556, "0.956"), (1 / 1080, "0.000926"), (1e-5, "0.00001"), (-0.03712, "−0.0371"), (840, "840"),
      (1234.5, "1,234"), (0.0, "0"), (None, "–"), (float("nan"), "–")],
 )  # fmt: skip
-def test_numbers_of_a_table_have_three_digits(value, said):
-    assert rounded(value) == said
+def test_numbers_of_a_table_have_three_digits(value, text):
+    assert rounded(value) == text

@@ -24,10 +24,11 @@ from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import loss_sentences
-from sfumato.report.outcome import _entry, _of_each, _test
+from sfumato.report.outcome import _of_each, _test
 from sfumato.report.page import as_json
 from sfumato.report.release_result import Released
 from sfumato.report.release_scores import measure_release
+from sfumato.report.score_entry import score_entry
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.suda import Suda
 
@@ -112,7 +113,7 @@ def test_every_release_has_both_pages(case, public):
     charts = set(re.findall(r'id="chart-([^"]+)"', page))
     specs = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)[1])
     assert charts == set(specs)
-    assert "How was it made?" in page
+    assert "Steps" in page
     assert "default-src &#39;none&#39;" in page
 
 
@@ -160,7 +161,7 @@ def test_the_numbers_are_those_that_evaluate_gives():
     gauge = twin["gauges"][0]["release"]
     assert (gauge["highest"], gauge["mean"], gauge["share_at_risk"]) == (1, 0.5, 1)
     assert twin["combinations"]["keys"] == [{"keys": 1, "release": 1, "original": 1}]
-    # all f have a, and x is alone: four of six values are told for sure
+    # all f have a, and x is alone: four of six values are disclosed for sure
     assert twin["learnt"]["columns"][0]["attribute-disclosure"]["release"] == pytest.approx(4 / 6)
     assert twin["learnt"]["violations"] == [
         {"requirement": "l-diversity >= 2", "scenario": "default", "records": 4, "of": 6}
@@ -174,8 +175,8 @@ def test_a_profile_has_what_it_asks_to_be_reported_and_recipients_are_judged_by_
     assert names == {*map(str, profile.report), str(profile.rank_by)}
     rows = {each["recipient"]: each for each in twin["recipients"]}
     assert list(rows) == ["owner", "processor", "researcher", "public"]
-    assert rows["owner"]["singling_out"].startswith("can")
-    assert rows["researcher"]["singling_out"].startswith("low enough. Meets k-anonymity >= 3")
+    assert rows["owner"]["singling_out"].startswith("possible")
+    assert rows["researcher"]["singling_out"].startswith("met: k-anonymity >= 3")
     assert all(each["reason"] for each in twin["requirements"])
     public = {
         each["recipient"]: each["meant"] for each in told("for somebody").to_dict(public=True)["recipients"]
@@ -188,7 +189,7 @@ def test_without_a_control_it_says_so_and_with_one_there_are_rates():
     said = alone.to_dict(public=False)["tests"]
     assert set(said) == {"singling out", "linkability", "inference"}
     assert all(each.startswith("not tested: ") and "--control 0.2" in each for each in said.values())
-    assert "By attacks on people and on strangers: not tested: there is no control" in alone.page(
+    assert "Attacks compared with a control group: not tested: there is no control group" in alone.page(
         public=False
     )
     assert "tests" not in alone.to_dict(public=True)
@@ -221,7 +222,7 @@ def test_synthetic_records_are_nobodys_and_classes_say_nothing_of_them():
     assert twin["individual_risk"] is None
     reasons = {each["measure"]: each["reason"] for each in twin["not_estimated"]}
     assert "synthetic records, which are nobody's" in reasons["k-anonymity"]
-    assert "nobody’s" in told("synthetic").page(public=False)
+    assert "belong to no real person" in told("synthetic").page(public=False)
 
 
 def test_of_copies_the_worst_counts():
@@ -259,8 +260,8 @@ def test_a_page_of_several_tables_tells_each(tmp_path):
     for public in (True, False):
         assert list(told.to_dict(public=public)["tables"]) == ["one", "two"]
         page = told.page(public=public)
-        assert "one: How was it made?" in page
-        assert "two: How was it made?" in page
+        assert "one: Steps" in page
+        assert "two: Steps" in page
         charts = re.findall(r'id="chart-([^"]+)"', page)
         assert len(charts) == len(set(charts))
 
@@ -286,20 +287,20 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
     run = Run(seed=SEED)
     found = Released(carry_out(plan, run, table=table), None, "as the plan says", run).tell()
     first = html.unescape(header(found.page(public=False)))
-    assert "Judged against somebody who knows age, region and sex." in first
-    assert "What was lost. Shown as ranges: age within" in first
-    assert re.search(r"As they were: [^.]*income and illness\.", first)
+    assert "Judged against an intruder who knows age, region and sex." in first
+    assert "Information loss. Shown as ranges: age within" in first
+    assert re.search(r"Unchanged: [^.]*income and illness\.", first)
     assert hashlib.sha256((tmp_path / "people.csv").read_bytes()).hexdigest() in first
     assert table.digest.hex() in first
     assert str(tmp_path) not in first
-    for said in ("Research", "a; b", "not stated", "sfumato, confirmed by nobody: 1 column"):
+    for said in ("Research", "a; b", "not stated", "sfumato (not confirmed): 1 column"):
         assert said in first
-    for said in ("a person, in an answer: 1 column", "the plan or a flag: 3 columns"):
+    for said in ("a person (question answered): 1 column", "the plan or an option: 3 columns"):
         assert said in first
     for line in ("Sign-off", "Prepared by", "Approved by", ">signature<", ">function<"):
         assert line in first
     public = header(found.page(public=True))
-    assert "What was lost. " in public
+    assert "Information loss. " in public
     assert "Research" in public
     for own in ("Judged against", "SHA-256", "Sign-off", "people.csv", table.digest.hex()):
         assert own not in found.page(public=True)
@@ -307,9 +308,9 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
 
 def test_the_first_page_of_what_nobody_judged_says_so():
     for case in ("nothing done", "synthetic"):
-        assert "Against nobody: nothing was required of its risk." in told(case).page(public=False)
+        assert "Not judged: there is no requirement on risk." in told(case).page(public=False)
     vacuous = made(people(), require=["k >= 1"]).tell().page(public=False)
-    assert "Against nobody: nothing was required of its risk." in vacuous
+    assert "Not judged: there is no requirement on risk." in vacuous
     assert "in memory" not in told("nothing done").page(public=False)
 
 
@@ -318,7 +319,7 @@ def test_many_columns_are_counted_in_the_brief():
         {"column": f"c{n}", "role": "key", "outcome": "untouched", "became": f"c{n} untouched"}
         for n in range(5)
     ]
-    assert loss_sentences(columns, []) == "What was lost. As they were: 5 columns."
+    assert loss_sentences(columns, []) == "Information loss. Unchanged: 5 columns."
 
 
 def test_what_a_step_counted_on_its_way_is_told_with_the_step():
@@ -327,8 +328,8 @@ def test_what_a_step_counted_on_its_way_is_told_with_the_step():
     (taken,) = page.to_dict(public=False)["steps"]
     assert taken["notes"]
     whole = html.unescape(page.page(public=False)).replace("`", "")
-    safe = whole[whole.index(">Is it safe enough?</h2>") : whole.index(">What happened to each column?</h2>")]
-    how = whole[whole.index(">How was it made?</h2>") : whole.index("<footer>")]
+    safe = whole[whole.index(">Requirements</h2>") : whole.index(">Columns</h2>")]
+    how = whole[whole.index(">Steps</h2>") : whole.index("<footer>")]
     for note in taken["notes"]:
         assert note.replace("`", "") not in safe
         assert note.replace("`", "") in how
@@ -337,13 +338,13 @@ def test_what_a_step_counted_on_its_way_is_told_with_the_step():
 
 def test_an_interval_of_everything_is_not_known():
     dbrl, k = Requirement.parse("dbrl <= 0.1").measure, KAnonymity()
-    entry = _entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
-    assert entry["between"] == "not known"
+    entry = score_entry(dbrl, Score(0.1, interval=(0.0, 1.0)))
+    assert entry["between"] == "unknown"
     assert "between 0 and 1" not in entry["words"]
-    assert _entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5"
-    assert _entry(dbrl, Score(0.25, interval=(0.25, 0.25)))["between"] == "0.25"
-    assert _entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
-    assert _entry(dbrl, Score(0.1))["between"] is None
+    assert score_entry(dbrl, Score(0.1, interval=(0.0, 0.5)))["between"] == "0 – 0.5"
+    assert score_entry(dbrl, Score(0.25, interval=(0.25, 0.25)))["between"] == "0.25"
+    assert score_entry(k, Score(1, interval=(0.0, 1.0)))["between"] == "0 – 1"
+    assert score_entry(dbrl, Score(0.1))["between"] is None
 
 
 # What may not be told ---------------------------------------------------------------------------------------
@@ -434,7 +435,7 @@ def test_how_far_a_few_values_moved_is_not_public():
 
 
 def test_a_score_in_words_says_what_it_is_held_against():
-    from sfumato.report.outcome import score_words
+    from sfumato.report.score_entry import score_words
 
     said = score_words(KAnonymity(), Score(3.0))
     assert said == "3, higher is safer"

@@ -171,7 +171,7 @@ def test_a_public_comparison_does_not_give_the_value_that_top_coding_withholds()
     assert highest + lost == pytest.approx(largest, rel=0.1)  # as the owner may know
     coded = [each for each in public["outcomes"] if each["method"] == "top-bottom-coding"]
     assert [each["ranked"] for each in coded] == [None]
-    assert "is not told: a few people make up most of it" in public["verdict"][0]
+    assert "is not published: a few people account for most of it" in public["verdict"][0]
     assert not [each for each in public["map"] if each["key"] == coded[0]["key"]]
     assert f"{int(largest)}" not in render(found, public=True)
     assert not [each for each in numbers(json.dumps(public)) if abs(each - largest) < 0.1 * largest]

@@ -15,7 +15,7 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.recipe import Step
 from sfumato.report import render, twin
 from sfumato.report.charts import charts
-from sfumato.report.class_sizes import class_sizes, said_group
+from sfumato.report.class_sizes import class_sizes, size_group
 from sfumato.report.column_charts import against_original, class_bars, class_steps
 from sfumato.report.distributions import distributions
 from sfumato.report.mosaics import association, mosaics, residuals
@@ -114,7 +114,7 @@ def test_class_sizes_agree_with_counting_one_by_one():
 
 def test_groups_of_sizes_grow_with_the_largest_class():
     found = class_sizes(table(x=["a"] * 70 + ["b"]), {}, Scenario(), public=False)
-    assert [said_group(group) for group in found["groups"]] == [
+    assert [size_group(group) for group in found["groups"]] == [
         "1",
         "2",
         "3–4",
@@ -123,7 +123,7 @@ def test_groups_of_sizes_grow_with_the_largest_class():
         "20–49",
         "50–99",
     ]
-    assert said_group([1000, 1999]) == "1,000–1,999"
+    assert size_group([1000, 1999]) == "1,000–1,999"
 
 
 def test_the_scenario_says_which_columns_make_a_class():
@@ -366,7 +366,7 @@ def test_an_empty_cell_has_no_tile_but_a_difference():
     entry = pair_of([[30, 10], [0, 30]], [[30, 10], [10, 20]])
     assert len(mosaic(entry, "original", first="m0")["layer"][0]["data"]["values"]) == 3
     rows = mosaic(entry, "difference", first="m0")["data"]["values"]
-    assert {row["said"] for row in rows} == {"0", "+14.3", "−14.3"}
+    assert {row["text"] for row in rows} == {"0", "+14.3", "−14.3"}
 
 
 def test_names_of_categories_are_data_and_never_expressions():
@@ -421,7 +421,7 @@ def test_a_report_has_all_the_pictures(compared, public):
     assert {"mosaic-0-release", "mosaic-0-difference"} <= set(specs)
     html = render(compared, public=public)
     assert all(f'id="chart-{name}"' in html for name in specs)
-    assert "With the counts of the original in every pair: Microaggregation (MDAV) (2)." in html
+    assert "Same counts as the original in every pair: Microaggregation (MDAV) (2)." in html
 
 
 def test_the_public_pictures_hold_no_rare_value_and_no_small_count(compared):

@@ -98,7 +98,7 @@ def test_constant_and_empty_columns_say_so(public):
     assert (
         summary(one([5.0] * 50), public=public)["note"] == "The original has the same value in every record."
     )
-    assert summary(one([None] * 50), public=public)["note"] == "The original has no values here."
+    assert summary(one([None] * 50), public=public)["note"] == "The original has no values in this column."
     nearly = summary(one([0.0] * 999 + [7.0]), public=public)
     assert nearly["drawn"] == ("" if public else "histogram")
 
