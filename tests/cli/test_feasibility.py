@@ -60,8 +60,10 @@ def test_what_can_never_hold_ends_at_once(run, members, tmp_path, verb_name):
     words = (verb_name, "members.csv", "--for", "public", *asked(), "--minutes", 60)
     code, out, err = run(*words, "--json")
     assert code == 4
-    assert "l-diversity >= 3 cannot hold: with all 200 records alike it is 2, because of `union`" in err
-    assert "Nearest: l-diversity >= 2" in err
+    assert (
+        "l-diversity >= 3 cannot be met: with all 200 records in one class it is 2, because of `union`" in err
+    )
+    assert "The nearest that can be met: l-diversity >= 2" in err
     assert "--drop union" in err
     assert "minutes" not in err
     (found,) = json.loads(out)["obstacles"]

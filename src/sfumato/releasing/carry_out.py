@@ -116,7 +116,7 @@ def _carry_out(
         there = run.at("copy", copy) if copy else run  # the first is the one that there would be alone
         release, own = postprocess(protect(table, there), table, plan.output, run, key=key)
         if copy and not release.plain:
-            raise PlanError("several copies must be of one table each, got: a release of several tables")
+            raise PlanError("`copies` above 1 needs a release of one table, got: several tables")
         if own and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
             plan.recipe.require_guarantees(table, release, run)
         made.append(release)

@@ -24,7 +24,7 @@ from sfumato.study.evaluate import EvaluationCase, evaluate
 def judge_copies(
     copies: Sequence[Release], case: EvaluationCase, demands: Sequence[Demand], run: Run
 ) -> dict[str, tuple[Score, str]]:
-    """The worst score of each demand over all copies, by its label, and what it was looked at in, in words.
+    """The worst score of each demand over all copies, by its label, and what was measured, in words.
 
     A risk that can see several copies at once is also judged by all of them together: one below the other,
     and the mean of them where records map. Others are judged on each copy alone, which is said.
@@ -38,7 +38,7 @@ def judge_copies(
         found.append(evaluate(view, _rehearsing(case, len(copies), number), together, run).scores)
     judged = {}
     for label, demand in label_demands(demands):
-        how = "and of all together" if _sees(demand.measure) else "each looked at alone"
+        how = "and of all together" if _sees(demand.measure) else "each measured alone"
         seen = [each[label] for each in found if label in each]
         judged[label] = (_worst(demand, seen), f"the worst of {len(copies)} copies, {how}")
     return judged

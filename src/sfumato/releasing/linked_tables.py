@@ -44,12 +44,12 @@ class Join:
         """Score the records of all tables as those of the persons they are of."""
         if not measure.counts.joins_person_records:
             return Score.refused(
-                f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
+                f"`{self.number}` links tables that are released together; {measure.name} measures each alone"
             )
         if not all(self.parts[name].release.plain for name in self.tables):
             return Score.refused(
-                f"tables that `{self.number}` joins leave together, and in one of them values stand apart "
-                f"from their records, where {measure.name} cannot see both"
+                f"`{self.number}` links tables that are released together; {measure.name} cannot measure "
+                "them together, because one of them separates values from their records"
             )
         return score_of(measure, self.evidence(scenario), run)
 
@@ -134,8 +134,8 @@ def unlinked_table_notes(parts: Mapping[str, TableOutcome]) -> dict[str, str]:
         for there, other, numbers in seen:
             if column.pseudonym != other.pseudonym and own.is_in(numbers.implode()).any():
                 found[name] = (
-                    f"`{there}.{other.name}` and `{name}.{number}` number the same people under different "
-                    "pseudonyms: nobody can join the tables, and each is judged alone"
+                    f"`{there}.{other.name}` and `{name}.{number}` give the same people different "
+                    "pseudonyms: the tables cannot be joined, and each is judged alone"
                 )
         seen.append((name, column, own.drop_nulls()))
     return found

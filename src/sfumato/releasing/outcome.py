@@ -107,7 +107,7 @@ class TableOutcome:
     @property
     def at_stake(self) -> str:
         """Who is alone in its keys, where nothing is required of its risk."""
-        stake = self.stake.sentence() if self.stake else "no key is known"
+        stake = self.stake.sentence() if self.stake else "there is no key to examine"
         return why_unjudged((each.requirement for each in self.judgements), stake)
 
     @property

@@ -136,14 +136,14 @@ def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
 
 
 def _notes_on(released: Path, trail: Path) -> tuple[str, ...]:
-    return (f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`",)
+    return (f"roles and scenarios come from the plan of the release `{released}`, in `{trail}`",)
 
 
 def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
     """The table of a release folder, the plan by which it was released, and the trail that keeps it."""
     if not (folder / PRIVATE / PLAN).is_file():
         raise ReadError(
-            f"`{folder}` must be a file, or a release folder with its private part, got: a folder",
+            f"`{folder}` is a folder without the private part of a release",
             hint="name the files themselves: the original, then the released file",
         )
     released_files = [
@@ -151,13 +151,13 @@ def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
     ]
     if not released_files:
         raise ReadError(
-            f"`{folder}` must hold a table as it was released, got: none",
-            hint=f"`sfumato verify {folder}` says what has changed",
+            f"`{folder}` contains no table as it was released",
+            hint=f"`sfumato verify {folder}` shows what has changed",
         )
     if len({plan.output.path for _, plan, _ in released_files}) > 1:
         names = quoted(path.name for path, _, _ in released_files)
         raise ParameterError(
-            f"`{folder}` must hold one table to be looked at as a whole, got: {names}",
+            f"`{folder}` contains several tables: {names}",
             hint="name the files themselves: the original, then the released file",
         )
     return released_files[0]
@@ -165,7 +165,7 @@ def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
 
 def _data_of(plan: Plan, path: Path) -> str:
     if plan.data is None:
-        raise PlanError(f"`{path}` must be a plan that names its data, got: none or several tables")
+        raise PlanError(f"the plan `{path}` must name the data of one table, got: none or several")
     return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
 
 
@@ -286,7 +286,7 @@ class AssessmentRequest:
         """What to know where only the first intruder is looked at, and there are others."""
         if len(self.scenarios) == 1:
             return ""
-        return f"looked at against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
+        return f"measured against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
 
 
 def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> AssessmentRequest:
@@ -321,9 +321,7 @@ def prepare_file(
     if plan.data is not None and original is None and request.plan is None:
         original = _original_of(plan)
     if request.control and share_of(str(request.control)) is not None:
-        raise ParameterError(
-            "`--control` of a file must be a file of others, got: a share to rehearse a plan"
-        )
+        raise ParameterError("`--control` of a file must be a file of other people, got: a share")
     asked = replace(request, source=str(original or file), plan=plan, require=(), profile=None, roles={})
     question = prepare_question(asked, released=None if original is None else file, aligned=aligned)
     table = question.table if question.release is None else question.release.reading()
@@ -408,7 +406,7 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.columns_without_role()
     known = (
-        replace(schema[name], role=Role.KEY, role_basis="nobody has decided, so taken as known")
+        replace(schema[name], role=Role.KEY, role_basis="no role given, so taken as a key")
         for name in undecided
     )
     plan = with_requirements(replace(plan, schema=schema.replace(*known)), request, step)
@@ -417,11 +415,8 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
     notes = [f"warning: {warning}" for warning in plan.warnings()]
     if left:
-        names = quoted(left)
-        notes.insert(
-            0,
-            f"note: nobody has decided on {names}, released as they are: give them a --role, or --drop them",
-        )
+        free = f"released unchanged, as no role is given: {quoted(left)}"
+        notes.insert(0, f"note: {free}; give a --role, or --drop the column")
     return Prepared(plan, source=named.path, notes=(*named.notes, *notes))
 
 
@@ -434,8 +429,8 @@ def _pseudonymous(schema: Schema, request: Request) -> Schema:
     schema = with_pseudonyms(schema)
     if not any(column.pseudonym for column in schema.columns):
         raise PlanError(
-            "--pseudonym-key must find a number of persons or households, got: none",
-            hint="say which column it is: --role COLUMN=person",
+            "--pseudonym-key needs a column that numbers persons or households, got: none",
+            hint="name it with --role COLUMN=person",
         )
     return schema
 
@@ -498,8 +493,8 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
     if plan.series is not None:
         raise PlanError(
-            "a plan in a series must have steps, so that people keep the noise they have, got: none",
-            hint="release the first without [series] in it, and take the steps of its plan",
+            "a plan in a series needs steps, so that each person keeps the same noise, got: none",
+            hint="make the first release without [series], and copy the steps from its plan",
         )
     overview = inspect(data, roles=request.roles, **request.reading)
     schema = with_importance(_decide_roles(overview, request, ask), request.matters)
@@ -529,7 +524,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 def _dropping(plan: Plan, columns: Sequence[str]) -> Plan:
     """The plan that also leaves out some columns."""
     if columns and plan.tables:
-        raise ParameterError("--drop must be for one table, got: a plan of several")
+        raise ParameterError("--drop works for one table, got: a plan of several")
     drop = tuple(dict.fromkeys((*plan.output.drop, *columns)))
     return replace(plan, output=replace(plan.output, drop=drop))
 
@@ -586,16 +581,15 @@ def _as_it_stands(plan: Plan, request: Request) -> Plan:
 
     refused = [name for name in ("pseudonym_key", "control") if plan.tables and getattr(request, name)]
     if refused:
-        raise ParameterError(
-            f"--{refused[0].replace('_', '-')} must be for one table, got: a plan of several"
-        )
+        option = refused[0].replace("_", "-")
+        raise ParameterError(f"--{option} works for one table, got: a plan of several")
     if plan.tables and not any(part.recipe.steps for part in plan.parts.values()):
         raise PlanError(
-            "a plan of several tables must have steps to be released, got: none",
-            hint="search for those of one table at a time with `sfumato tune`",
+            "a plan of several tables needs steps, got: none",
+            hint="find the steps of one table at a time with `sfumato tune`",
         )
     if request.roles and plan.schema is None:
-        raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
+        raise PlanError("roles can only be given to a plan that declares its columns")
     if request.roles and plan.schema is not None:
         plan = replace(plan, schema=with_roles(plan.schema, request.roles))
     if request.matters and plan.schema is not None:
@@ -629,8 +623,7 @@ def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
     if undecided := schema.columns_without_role():
         flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in undecided)
-        names = quoted(undecided)
         raise PlanError(
-            f"every column must have a role before it is released, got none for: {names}",
-            hint=f"this leaves them out: {flags} (or say what each is to others: key, sensitive, other)",
+            f"these columns have no role: {quoted(undecided)}",
+            hint=f"give each one: key, sensitive or other; or remove them: {flags}",
         )

@@ -92,9 +92,9 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     try:
         states = states_of(folder)
     except OSError as error:
-        raise ReadError(f"`{folder}` must be a folder that can be read, got: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read the folder `{folder}`: {trouble_with(error)}") from None
     notes = [
-        f"`{name}` is a signature: who made it says how it is checked; sfumato does not"
+        f"`{name}` is a signature, which sfumato does not check: ask the person who made it how to"
         for name, state in states.items()
         if state == "signature"
     ]
@@ -126,8 +126,8 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verificatio
     payload, folder = read_trail(trail), trail.parent
     if "written" not in payload:
         raise ReadError(
-            f"`{trail}` must tell which files left with it, got: the trail of an older version",
-            hint="`sfumato run PLAN --replay TRAIL` makes the release again",
+            f"`{trail}` does not list its files: an older version wrote it",
+            hint="reproduce the release with `sfumato run PLAN --replay TRAIL`",
         )
     states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in payload["written"].items()}
     reason = _differing_versions(payload)
@@ -155,7 +155,7 @@ def _differing_versions(payload: Mapping[str, Any]) -> list[str]:
     other = [
         f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, now[name]) != now[name]
     ]
-    return [f"made by other versions: {'; '.join(other)}"] if other else []
+    return [f"versions differ: {'; '.join(other)}"] if other else []
 
 
 def _plan_of(payload: Mapping[str, Any], folder: Path, original: str | None) -> Plan:
@@ -169,31 +169,31 @@ def _plan_of(payload: Mapping[str, Any], folder: Path, original: str | None) -> 
     plan = Plan.from_dict(spec, folder=folder / payload["folder"])
     if original is not None:
         if plan.tables:
-            raise PlanError("--original must be of a plan for one table, got: several tables")
+            raise PlanError("--original works for a plan of one table, got: several tables")
         plan = replace(plan, data=plan.source_at(str(Path(original).absolute())))
     for part in plan.parts.values():
         if part.recipe.unrepeatable:
-            raise _NotMade("a step never repeats itself, so that nobody can take its noise away")
+            raise _NotMade("a step draws new noise each time, so that its noise cannot be removed")
         if original is None and (part.data is None or part.data.path == STDIN):
-            raise _NotMade("the plan names no file; name the original with --original")
+            raise _NotMade("the plan names no file; give the original with --original")
         gone = [path for path, place in part.files.items() if isinstance(place, Path) and not place.is_file()]
         if part.data is not None and part.data.path in gone and original is None:
-            raise _NotMade("the original is not where the plan looks for it; name it with --original")
+            raise _NotMade("the original is not where the plan expects it; give it with --original")
         if any(source.path in gone for source in part.resources.values()):
-            raise _NotMade("another file that the plan reads is not where it looks for it")
+            raise _NotMade("another file is not where the plan expects it")
         try:
             trails_of(part)
         except ReadError:
-            raise _NotMade("an earlier release of the series is not where the plan looks for it") from None
+            raise _NotMade("an earlier release of the series is not where the plan expects it") from None
     if not all(place.is_file() for place in key_places(plan).values()):
-        raise _NotMade("the key of pseudonyms is not where the plan looks for it")
+        raise _NotMade("the key of the pseudonyms is not where the plan expects it")
     return plan
 
 
 def _reproduce_release(plan: Plan, fresh: Path, run: Run, payload: Mapping[str, Any]) -> dict[Path, Path]:
     """The files of the release, made again in a fresh folder, by where the released ones lie."""
     if any(addresses.is_address(part.output.path) for part in plan.parts.values()):
-        raise _NotMade("it went into a database")
+        raise _NotMade("the release went into a database")
     homes, parts = dict[Path, Path](), dict[str, Plan]()
     for number, (name, part) in enumerate(plan.parts.items()):
         home, place = fresh / str(number), part.folder / part.output.path
@@ -208,8 +208,8 @@ def _reproduce_release(plan: Plan, fresh: Path, run: Run, payload: Mapping[str, 
     def the_same(_plan: Plan, table: Table, _run: Run) -> None:
         if table.digest.hex() not in contents:
             raise ReadError(
-                "the original must be the one that was released, got: other records",
-                hint="name the right file with --original",
+                "this is not the original that was released: its records differ",
+                hint="give the right file with --original",
             )
 
     try:

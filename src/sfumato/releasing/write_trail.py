@@ -142,8 +142,8 @@ def earlier_releases(ledger: Path, outcome: PlanOutcome) -> int:
             )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         raise ReadError(
-            f"`{ledger}` must be the ledger of releases of this folder, got: a damaged line",
-            hint="put it away if nobody needs it: it tells that noise was drawn for the same data before",
+            f"the ledger of releases `{ledger}` has a damaged line",
+            hint="it records earlier noise for the same data: restore it, or move it away if not needed",
         ) from None
     return found
 

@@ -161,8 +161,8 @@ class Study:
         if unique is None or not unique.value > _MOST_UNIQUE:
             return ""
         asked = "What was required" if self.demands else f"The same {self.target.measure.title}"
-        sentence = f"With it {unique.value:.0%} of the people are still unique in what is known of them."
-        return f"{sentence} {asked} does not see that."
+        sentence = f"With it {unique.value:.0%} of the people are still unique on the keys."
+        return f"{sentence} {asked} does not measure that."
 
     @property
     def aim(self) -> str:
@@ -308,16 +308,16 @@ class _MethodComparison:
         repeats: int,
     ) -> None:
         if (target is None) == (not demands):
-            raise ParameterError("a comparison must have a level or requirements, got: both or neither")
+            raise ParameterError("a comparison needs either a level or requirements, got: both or neither")
         weighed = [each for each in demands if each.requirement.can_fail]
         if demands and not weighed:
             got = "; ".join(dict.fromkeys(each.requirement.vacuity for each in demands))
-            raise ParameterError(f"a comparison must require something that can be missed, got: {got}")
+            raise ParameterError(f"a comparison needs a requirement that can fail, got: {got}")
         shown = min(weighed, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
         self.target = target or Target(shown.measure, shown.requirement.level)  # type: ignore[union-attr]
         if self.target.measure.aspect == ranked_by.aspect:
             raise ParameterError(
-                f"a comparison must hold a risk and rank by a utility, or the reverse, got: two measures of "
+                "a comparison fixes a risk and ranks by a utility, or the reverse, got: two measures of "
                 f"{ranked_by.aspect}"
             )
         if repeats < 1:
@@ -373,7 +373,7 @@ class _MethodComparison:
                 original, part = sample_tables(case.table, release, _EXACT_UP_TO)
                 case, shown = replace(case, table=original), part or release
             score = evaluate(shown, case, [measure], quiet).scores[str(measure)]
-            reason = f"in a sample of {len(case.table)} records, where more are found than in all"
+            reason = f"on a sample of {len(case.table):,} records, which overestimates the risk"
             found[measure.name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
         return found
 
@@ -385,7 +385,7 @@ class _MethodComparison:
             evidence = self.case.evidence(Release.unchanged(self.case.table), scenario)
             blind = [name for name in evidence.known_columns if name not in measure.columns(evidence)]
             if measure.aspect == "risk" and blind:
-                sentences[f"{measure.name} does not see {quoted(blind)}, which the intruder knows"] = True
+                sentences[f"{measure.name} does not measure {quoted(blind)}, which the intruder knows"] = True
         return list(sentences)
 
     def _search_level(self, step: Step, run: Run, repeats: int) -> LevelResult:
@@ -517,7 +517,7 @@ def _beats(first: MethodAtLevel, second: MethodAtLevel, measure: Measure) -> boo
 def fold(reached: LevelStatus, names: Sequence[str]) -> str:
     """Name the methods that are not even measured, in one line."""
     verb = ("does" if len(names) == 1 else "do") + " not apply to these data"
-    verb = "cannot be judged by what was asked for" if reached is LevelStatus.UNJUDGED else verb
+    verb = "cannot be judged by the measures given" if reached is LevelStatus.UNJUDGED else verb
     return f"{len(names)} {verb}: {', '.join(names)}"
 
 
@@ -540,4 +540,4 @@ def require_reachable(study: Study) -> None:
             if study.demands
             else f"reach {study.target.measure.name} {study.target.value:g}"
         )
-        raise UnreachableError(f"at least one method must {what}, got: none", hint=listed)
+        raise UnreachableError(f"no method can {what}", hint=listed)

@@ -56,7 +56,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.measure.tells.why_not_required:
             raise ParameterError(
-                f"{self.measure.name} is told and cannot be held, got: a level",
+                f"{self.measure.name} is only reported and cannot be held at a level",
                 hint=self.measure.tells.why_not_required,
             )
         if not math.isfinite(self.value):

@@ -22,7 +22,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError
+from sfumato.errors import ParameterError, RefusedError, count_noun
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
 from sfumato.risk.linkage import DistanceLinkage
@@ -128,9 +128,7 @@ def carry_out_protocol(
         The two measures, set as wished; by default in Euclidean distance by standard deviations.
     """
     if not steps or attempts < 1:
-        raise ParameterError(
-            f"the protocol must have a step and an attempt, got: {len(steps)} and {attempts}"
-        )
+        raise ParameterError(f"the protocol needs a step and an attempt, got: {len(steps)} and {attempts}")
     limits, case = limits or LinkageLimits(), EvaluationCase(table, scenario or Scenario(), resources or {})
     one_by_one = Requirement(local or DistanceLinkage(), "<=", limits.local)
     all_at_once = Requirement(everywhere or GlobalLinkage(), "<=", limits.everywhere)
@@ -145,7 +143,7 @@ def carry_out_protocol(
             if attempt.verdict == _ACCEPTED:
                 bound = rounded_up(attempt.distortion)
                 return Protocol(release, bound, tuple(tried), "both linkages are low enough")
-    reason = f"not released after {len(tried)} attempts: {tried[-1].verdict}"
+    reason = f"not released after {count_noun(len(tried), 'attempt')}: {tried[-1].verdict}"
     return Protocol(None, None, tuple(tried), reason)
 
 

@@ -86,7 +86,7 @@ def weakest(
     """
     if not requirements or repeats < 1:
         raise ParameterError(
-            f"a search must have a requirement and a run, got: {len(requirements)} and {repeats}"
+            f"the search needs a requirement and a run, got: {len(requirements)} and {repeats}"
         )
     search = _WeakestSettingSearch(step, case, requirements, run, repeats=repeats)
     search.hurry = hurry
@@ -303,7 +303,7 @@ class _WeakestSettingSearch(Probe):
         if self.drive is None:
             return f"as it is, it meets the requirements in {runs}"
         return (
-            f"{self.drive.name} = {found.value:.4g} is the weakest of {len(self.seen)} settings looked at "
+            f"{self.drive.name} = {found.value:.4g} is the mildest of {len(self.seen)} settings tried "
             f"that meets the requirements, in {runs}"
         )
 

@@ -61,7 +61,7 @@ def demands_of(
     found += dict.fromkeys(_demand(each, here, run, like) for here in cases for each in require)
     if profile is not None and not found:
         raise ParameterError(
-            f"the profile `{profile.name}` must require something to compare at, got: nothing for this table",
+            f"the profile `{profile.name}` requires nothing of this table",
             hint="; ".join(profile.notes(schema, columns)) or "name requirements, or another profile",
         )
     return tuple(found)
@@ -79,11 +79,7 @@ def _demand(
     if isinstance(asked, Measure):
         sign = "<=" if asked.better == "low" else ">="
         if like is None:
-            raise ParameterError(
-                f"a requirement on {asked.name} must have a number or a release to be as good as, "
-                "got: neither",
-                hint=f"write it like `{asked} {sign} …`",
-            )
+            raise ParameterError(f"{asked.name} has no level", hint=f"write it like `{asked} {sign} …`")
         asked = Requirement(asked, sign, _level_in(like, asked, case, run))
     return Demand(asked, case.scenario)
 
@@ -122,6 +118,6 @@ def _level_in(release: Release, measure: Measure, case: EvaluationCase, run: Run
     """The level of a measure that a release has: "as safe as this one"."""
     score = evaluate(release, case, [measure], run).scores[str(measure)]
     if score.status is Status.REFUSED and release.source_rows is None:
-        hint = "say that it is `aligned` if its records stand in the order of the original"
+        hint = "add `aligned` if its records are in the order of the original"
         raise RefusedError(score.reason, hint=hint)
     return usable(measure, score)

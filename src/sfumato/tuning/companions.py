@@ -89,9 +89,8 @@ def without_links(case: EvaluationCase, demands: Sequence[Demand], plan: Plan) -
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
     plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
-    notes = [
-        f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
-    ]
+    names = " and ".join(blind)
+    notes = [f"`{name}` is left out: it links records, and {names} measures each alone" for name in new]
     return plan, notes
 
 

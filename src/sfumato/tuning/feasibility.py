@@ -83,13 +83,13 @@ class Obstacle:
         held = zip(self.columns, self.values, strict=True)
         named = " and ".join(f"`{name}` ({count_noun(count, 'value')})" for name, count in held)
         if self.best is None:
-            few = f"{self._size_text(self.classes)} records alike, of {self.records:,} looked at"
+            few = f"{self._size_text(self.classes)} records, of {self.records:,} examined"
             return f"{self.requirement} leaves only {few}, because of {named}"
         why = f", because of {named}" if named else ""
-        near = f". Nearest: {self.nearest}" if self.nearest else ""
+        near = f". The nearest that can be met: {self.nearest}" if self.nearest else ""
         how = "" if self.is_final else ", however the keys are changed"
         return (
-            f"{self.requirement} cannot hold{how}: with all {count_noun(self.records, 'record')} alike it is "
+            f"{self.requirement} cannot be met{how}: with all {self.records:,} records in one class it is "
             f"{self.best:.{_DIGITS}g}{why}{near}"
         )
 
@@ -102,7 +102,7 @@ class Obstacle:
         ]
 
     def _size_text(self, classes: int | None) -> str:
-        return f"classes of about {self.records // max(classes or 1, 1):,}"
+        return f"equivalence classes of about {self.records // max(classes or 1, 1):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -136,8 +136,8 @@ def feasible_first(
     if final := [each for each in impossible if each.is_final]:
         ways = dict.fromkeys(way for each in final for way in each.ways_on)
         raise UnreachableError(
-            f"what is required must be possible, got: {'; '.join(each.sentence for each in final)}",
-            hint="\n".join(["ways on", *(f"  - {way}" for way in ways)]),
+            "; ".join(each.sentence for each in final),
+            hint="\n".join(["what you can do:", *(f"  - {way}" for way in ways)]),
         )
     try:
         yield
@@ -280,7 +280,7 @@ def _obstacle(seen: _DemandView, score: Score, run: Run) -> Obstacle:
     remedies = [FeasibilityRemedy(_leaving_out(columns))] if columns else []
     if nearest:
         own = "in a plan, or in a profile of your own (`sfumato profiles NAME --write FILE`)"
-        remedies.append(FeasibilityRemedy(f"ask for {nearest}, {own}"))
+        remedies.append(FeasibilityRemedy(f"require {nearest}, {own}"))
     values, is_final = _values(seen.case.table, columns), seen.is_never_met(failing, run)
     return Obstacle(asked.short, columns, values, records, best, nearest, is_final, remedies=tuple(remedies))
 
@@ -415,7 +415,7 @@ def _coarser(view: _RecordsView, name: str, tree: Hierarchy, bare: int) -> Itera
         there = replace(view, table=view.table.with_values(name, coded, column=column)).classes
         if there and 2 * there >= bare:
             labels = count_noun(len(tree.labels(level)), "label")
-            what = f"code `{name}` up to the {labels} of level {level} of its hierarchy, in the file"
+            what = f"recode `{name}` to the {labels} of level {level} of its hierarchy, in the file"
             yield FeasibilityRemedy(f"{what} (`sfumato hierarchy` shows it)", there)
             return
 
@@ -442,4 +442,4 @@ def _by_hierarchy(
     table = replace(view.table, schema=view.table.schema.replace(named))
     run = replace(view.run, resources={**view.run.resources, name: tree})
     there = _RecordsView(table, tuple(demands), run).classes
-    yield FeasibilityRemedy(f"give `{name}` a hierarchy, and ask for {near.short} instead", there)
+    yield FeasibilityRemedy(f"give `{name}` a hierarchy, and require {near.short} instead", there)

@@ -173,13 +173,15 @@ class Shares:
     def __str__(self) -> str:
         enforcing = _ENFORCING * _SURE_TO_ENFORCE
         stages = [
-            ("methods that enforce it", enforcing),
-            ("carrying out, measuring and writing", _LEAST_KEPT),
+            ("methods that enforce the requirements", enforcing),
+            ("releasing, measuring and writing", _LEAST_KEPT),
         ]
         shares = "; ".join(
             f"about {duration(60 * self.minutes * share)} for {what}" for what, share in stages
         )
-        return f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for less loss"
+        return (
+            f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for a recipe with less loss"
+        )
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:

@@ -81,7 +81,8 @@ class TrialRunner:
         self.near: dict[str, tuple[float, float]] = {}
         self.did: set[str] = set()
         self.time_share = 1.0
-        self.stopped_early = self.planned = ""
+        self.planned = ""
+        self.timeouts: list[str] = []
         self.shortfall = Shortfall(self.judge.demands, RecipeResult())
         self.longest = 0.0
         self.trial_seconds: list[float] = []
@@ -254,10 +255,12 @@ class TrialRunner:
 
     def _note_timeout(self, with_what: str) -> None:
         """Remember that the time ended something, and what there is of it."""
-        if f" with {with_what}" in self.stopped_early:
-            return
-        before = f"{self.stopped_early.split(' with ')[1].split(';')[0]} and " if self.stopped_early else ""
-        self.stopped_early = (
-            f"stopped after {self.budget.minutes:.3g} minutes with {before}{with_what}; on another machine "
-            "the result may be another"
-        )
+        self.timeouts += [with_what] if with_what not in self.timeouts else []
+
+    @property
+    def stopped_early(self) -> str:
+        """What the time limit left undone, and what to do about it; empty if nothing."""
+        if not self.timeouts:
+            return ""
+        done, later = " and ".join(self.timeouts), "with more, or on another machine, the result may differ"
+        return f"stopped after {self.budget.minutes:.3g} minutes with {done}; {later}"

@@ -241,7 +241,7 @@ class Tuner(TrialRunner):
         if late:
             self._note_timeout(f"{done} of {self.budget.trials} trials")
         elif done == most < self.budget.trials:
-            self.planned = f"{done} of {self.budget.trials} trials, as many as surely fit into its time"
+            self.planned = f"{done} of {self.budget.trials} trials, as many as fit into its time"
         self.run.tell("recipes tried", done, max(done, most), self._best())
 
     def _confirm(self) -> tuple[list[tuple[Candidate, RecipeResult]], list[tuple[Candidate, RecipeResult]]]:
@@ -326,7 +326,7 @@ class Tuner(TrialRunner):
                     (score,) = self._work(f"utility of run {turn}", [candidate.recipe], work)
                     found[place] += [] if score is None or not score.runs else [score.runs[0].utilities]
         if not all(found):
-            self._note_timeout("the loss of the best as quick measures see it")
+            self._note_timeout("the loss of the best by quick measures only")
             return self.judge, list(passed)
         merged = []
         for (candidate, result), known in zip(passed, found, strict=True):

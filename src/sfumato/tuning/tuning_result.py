@@ -13,7 +13,7 @@ from sfumato.core.method import Method
 from sfumato.core.params import Requirements
 from sfumato.core.requirement import Requirement
 from sfumato.data.notebook import as_html, as_page
-from sfumato.errors import UnreachableError
+from sfumato.errors import UnreachableError, count_noun
 from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
@@ -97,7 +97,7 @@ class TuningResult:
                 )
                 yield f"It meets {demand}{where} in {fresh}: {range_text}{how}."
         for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
-            yield f"It costs: {measure.title} {mean_text(spread)} ({measure.better} is better)."
+            yield f"{measure.title}: {mean_text(spread)} ({measure.better}er is better)."
 
     def _against_the_rest(self) -> Iterator[str]:
         measure = self.judge.utilities[0]
@@ -110,7 +110,7 @@ class TuningResult:
                 )
         for each in self.runners_up[:_NAMED]:
             value = mean_text(each.utilities[0])
-            yield f"Nearly won: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
+            yield f"Runner-up: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
         for candidate, result in self.found.failed[:_NAMED]:
             missed = "; ".join(self.judge.missed_demands(result))
             yield f"Did well in the search but failed in fresh runs: {describe(candidate.recipe)} ({missed})."
@@ -118,12 +118,12 @@ class TuningResult:
     def _trial_lines(self) -> Iterator[str]:
         counts = self.counts
         parts = [
-            f"{counts['single methods']} methods alone, at the weakest setting that meets them or next to it",
-            f"{counts['searched']} proposed recipes",
-            f"{counts['nudged']} beside ones that were just too weak",
+            f"{count_noun(counts['single methods'], 'single method')} at or near the mildest setting",
+            count_noun(counts["searched"], "proposed recipe"),
+            f"{count_noun(counts['nudged'], 'neighbour')} of recipes that just failed",
         ]
         yield (
-            f"Tried: {counts['tried']} recipes ({', '.join(parts)}). "
+            f"Tried: {count_noun(counts['tried'], 'recipe')} ({', '.join(parts)}). "
             f"{counts['met the requirements']} met the requirements, "
             f"{counts['could not be applied']} could not be applied."
         )
@@ -138,12 +138,12 @@ class TuningResult:
             yield f"The search was {self.found.stopped_early}."
         if self.found.searched_by != self.judge:
             quick = ", ".join(map(str, self.found.searched_by.utilities))
-            yield f"Losses were counted by {quick} during the search, and by what was asked for of the best."
+            yield f"The search measured losses by {quick}; the best recipes were measured as requested."
 
     def _skipped_lines(self) -> Iterator[str]:
         yield from (f"Note: {note}." for note in self.notes)
         for name, reason in self.found.unreachable.items():
-            yield f"Cannot do it alone: {name} ({reason})."
+            yield f"Cannot meet the requirements alone: {name} ({reason})."
         reasons: dict[str, list[str]] = {}
         for name, reason in self.space.left_out.items():
             reasons.setdefault(reason, []).append(name)
@@ -154,7 +154,7 @@ class TuningResult:
             sample = f"a sample of {self.found.subsample} records"
             yield f"Did worse alone on {sample}, so not tried on all: {worse}."
         if self.found.skipped:
-            yield f"Not tried alone, for want of trials or time: {', '.join(self.found.skipped)}."
+            yield f"Not tried alone, for lack of trials or time: {', '.join(self.found.skipped)}."
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; nothing per record, no seed."""
@@ -249,7 +249,7 @@ def _unreachable(found: SearchResult, judge: RecipeJudge) -> UnreachableError:
     parts = []
     if found.failed:
         candidate, result = found.failed[0]
-        nearest = f"{describe(candidate.recipe)} met all in the search but not in fresh runs"
+        nearest = f"{describe(candidate.recipe)} met all requirements in the search but not in fresh runs"
         parts.append(f"{nearest}: {'; '.join(judge.missed_demands(result))}")
     elif judged:
         closest = min(
@@ -260,7 +260,7 @@ def _unreachable(found: SearchResult, judge: RecipeJudge) -> UnreachableError:
     parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
     parts += [found.stopped_early] if found.stopped_early else []
     return UnreachableError(
-        f"at least one recipe must meet {asked}, got: none of {len(found.candidates) - 1} tried",
+        f"none of {count_noun(len(found.candidates) - 1, 'recipe')} tried meets {asked}",
         hint="; ".join(parts),
     )
 
@@ -317,7 +317,7 @@ def mean_text(spread: ReplicateMean) -> str:
 
 def _doubt(best: ConfirmedCandidate, other: ConfirmedCandidate) -> str:
     differs = best.utilities[0].differs_from(other.utilities[0])
-    return "" if differs else ", no worse within chance"
+    return "" if differs else ", no clear difference"
 
 
 def _point(candidate: Candidate, judge: RecipeJudge) -> dict[str, Any]:

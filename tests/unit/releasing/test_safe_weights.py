@@ -57,7 +57,7 @@ def test_the_mean_of_the_released_class_stands_for_each_weight():
     table = table_of(region=["n"] * 10 + ["s"] * 10, w=[*range(1, 11), *range(21, 31)])
     release, changes = left_of(table)
     assert weights(release) == [5.5] * 10 + [25.5] * 10
-    assert changes == {"`w` averaged over records that look alike": 20}
+    assert changes == {"`w` averaged within equivalence classes": 20}
     assert release.exact_weights.by == ("region",)
     assert sum(weights(release)) == 310
 
@@ -281,7 +281,9 @@ def test_the_note_tells_the_largest_change():
 def test_a_few_missing_weights_are_told_of():
     table = table_of(region=["n"] * 12, w=[None, *map(float, range(1, 12))])
     release, _ = left_of(table)
-    assert any("1 records lack a weight" in note for note in notes_of(table, release, losses(table, release)))
+    assert any(
+        "1 record without a weight" in note for note in notes_of(table, release, losses(table, release))
+    )
 
 
 def test_losses_say_what_became_of_the_weights():

@@ -65,8 +65,8 @@ def test_two_values_are_never_three():
     assert (found.requirement, found.columns, found.values) == ("l-diversity >= 3", ("union",), (2,))
     assert (found.best, found.nearest, found.is_final) == (2.0, "l-diversity >= 2", True)
     assert found.sentence == (
-        "l-diversity >= 3 cannot hold: with all 60 records alike it is 2, because of `union` (2 values). "
-        "Nearest: l-diversity >= 2"
+        "l-diversity >= 3 cannot be met: with all 60 records in one class it is 2, because of `union` (2 values). "
+        "The nearest that can be met: l-diversity >= 2"
     )
     assert found.ways_on[0] == "leave `union` out (--drop union)"
     assert "ask for l-diversity >= 2" in found.ways_on[1]
@@ -122,7 +122,7 @@ def test_amounts_may_get_new_values_by_noise():
 def test_too_few_people_for_k():
     (found,) = obstacles_to(demands("k >= 10"), survey(7, pay=[1.0] * 7), RUN)
     assert (found.columns, found.nearest, found.is_final) == ((), "k-anonymity >= 7", True)
-    assert "with all 7 records alike it is 7" in found.sentence
+    assert "with all 7 records in one class it is 7" in found.sentence
     (found,) = obstacles_to(demands("prosecutor-risk <= 0.1"), survey(7, pay=[1.0] * 7), RUN)
     assert (found.nearest, found.is_final) == ("prosecutor-risk <= 0.1429", True)  # 1/7, rounded up
     (alone,) = obstacles_to(demands("k >= 2"), survey(1, pay=[1.0]), RUN)

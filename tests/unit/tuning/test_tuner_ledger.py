@@ -193,12 +193,12 @@ def test_a_write_that_was_cut_off_is_rolled_back(whole, tmp_path):
 def test_the_ledger_of_another_search_is_refused(tmp_path, other):
     ledger = tmp_path / "t.sqlite"
     Ledger(ledger, "another").close()
-    with pytest.raises(ReadError, match="must belong to this search"):
+    with pytest.raises(ReadError, match="is of another search"):
         search(ledger)
     ledger.unlink()
     with pytest.raises(Cancelled):
         search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(3))))
-    with pytest.raises(ReadError, match="must belong to this search"):
+    with pytest.raises(ReadError, match="is of another search"):
         search(ledger, **other)
 
 
@@ -210,7 +210,7 @@ def test_another_hierarchy_of_the_same_name_is_another_search(tmp_path):
     ledger = tmp_path / "t.sqlite"
     with pytest.raises(Cancelled):
         search(ledger, run=Run(seed=7, progress=Progress(stopped=StopAfter(3))), resources={"h": levels()})
-    with pytest.raises(ReadError, match="must belong to this search"):
+    with pytest.raises(ReadError, match="is of another search"):
         search(ledger, resources={"h": levels([str(i % 9) for i in range(97)])})
 
 
@@ -229,7 +229,7 @@ def test_another_file_is_never_written_to(tmp_path):
         file.execute("CREATE TABLE results (a)")
     for path in (csv, base):
         before = path.read_bytes()
-        with pytest.raises(ReadError, match="must be the ledger of an earlier search"):
+        with pytest.raises(ReadError, match="is not the ledger of a search"):
             search(path)
         assert path.read_bytes() == before
     with pytest.raises(WriteError, match="must be a file that can be written"):
