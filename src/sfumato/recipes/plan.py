@@ -199,9 +199,8 @@ class Plan:
             for plan in self.parts.values()
             for source in (*([plan.data] if plan.data else []), *plan.resources.values())
         ]
-        return {
-            source.path: locate(source.path, folder) for source, folder in sources if not source.is_builtin
-        }
+        files = [(source.path, folder) for source, folder in sources if not source.is_builtin]
+        return {path: locate(path, folder) for path, folder in files}
 
     def seen_from(self, folder: Path) -> Self:
         """The same plan in another folder: every file that it reads, and its keys, as seen from there."""
@@ -372,11 +371,8 @@ def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
             schema.resolve(scenario.columns)
         except UnknownNameError as error:
             yield f"scenario `{scenario.name}`: {error.line}"
-    yield from (
-        f"`drop` names a column that is not declared: `{name}`"
-        for name in plan.output.drop
-        if name not in schema
-    )
+    undeclared = [name for name in plan.output.drop if name not in schema]
+    yield from (f"`drop` names a column that is not declared: `{name}`" for name in undeclared)
     series = plan.series
     if series is not None and schema.only_role(Role.PERSON) is None:
         yield 'series: no column numbers the persons (role = "person")'

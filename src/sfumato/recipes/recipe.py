@@ -406,9 +406,8 @@ class Recipe:
     @property
     def unrepeatable(self) -> tuple[str, ...]:
         """The methods whose chance no seed repeats."""
-        return tuple(
-            dict.fromkeys(step.method.name for step in self.steps if not step.method.randomness.replay)
-        )
+        noisy = (step.method for step in self.steps if not step.method.randomness.replay)
+        return tuple(dict.fromkeys(method.name for method in noisy))
 
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""

@@ -105,9 +105,8 @@ def _worst(demand: Demand, scores: Sequence[Score]) -> Score:
 
 def _views(copies: Sequence[Release]) -> Iterator[Release]:
     """What an intruder makes of all copies: one below the other, and their mean."""
-    yield concatenate_releases(
-        [(Origin.identity(_n_sources(each)), each) for each in copies], keep_order=False
-    )
+    sources = [(Origin.identity(_n_sources(each)), each) for each in copies]
+    yield concatenate_releases(sources, keep_order=False)
     mean = mean_of(copies)
     if mean is not None:
         yield mean
@@ -126,9 +125,8 @@ def mean_of(copies: Sequence[Release]) -> Release | None:
     rows = [each.source_rows for each in copies]
     if any(each is None or len(np.unique(each)) < len(each) for each in rows):
         return None
-    aligned = [
-        reorder(each, np.argsort(own)) for each, own in zip(copies, rows, strict=True) if own is not None
-    ]
+    pairs = zip(copies, rows, strict=True)
+    aligned = [reorder(each, np.argsort(own)) for each, own in pairs if own is not None]
     first = aligned[0]
     if any(not np.array_equal(each.source_rows, first.source_rows) for each in aligned[1:]):  # type: ignore[arg-type]
         return None

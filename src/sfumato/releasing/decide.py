@@ -119,9 +119,8 @@ class Decision:
     def require_leave(self, *, hint: str = "") -> None:
         """Raise what keeps it from leaving, unless someone has taken that on; the hint says the way on."""
         if not self.may_leave:
-            raise RequirementError(
-                f"{self._why_not}, so nothing was written; {self._reasons}", hint=hint or self.way_on
-            )
+            message = f"{self._why_not}, so nothing was written; {self._reasons}"
+            raise RequirementError(message, hint=hint or self.way_on)
 
     @property
     def _why_not(self) -> str:
@@ -196,9 +195,8 @@ def decide_reproduced(outcome: PlanOutcome, trail: Mapping[str, Any]) -> Decisio
     """The decision that a private trail tells of, on what was made again to be compared with what left."""
     override = trail.get("override", {}).get("override", "")
     missed = () if override else tuple(_requirement_findings(outcome.judgements))
-    return Decision(
-        "the release", missed, outcome.judgements, override, bool(outcome.unjudged_tables), outcome
-    )
+    unjudged = bool(outcome.unjudged_tables)
+    return Decision("the release", missed, outcome.judgements, override, unjudged, outcome)
 
 
 def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
@@ -211,9 +209,8 @@ def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
 
 def require_secret_seed(plan: Plan, run: Run, *, subject: str, override: str = "") -> None:
     """Raise before any work if a release would hang on a seed that is guessed, unless that is overridden."""
-    Decision(
-        subject, tuple(_guessable(run.randomness, plan.parts.values())), override=override
-    ).require_leave()
+    found = tuple(_guessable(run.randomness, plan.parts.values()))
+    Decision(subject, found, override=override).require_leave()
 
 
 def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: bool = False) -> Decision:
@@ -227,9 +224,8 @@ def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: 
         if table is not None and part.schema is not None:
             touched = {each for step in part.recipe.steps for each in step.resolve(part.schema)}
             bare = [each for each in table.names if each not in {*part.left_out, *touched}]
-            found += [
-                replace(each, message=f"{where}{each.message}") for each in _identifiers(table.select(bare))
-            ]
+            shown = _identifiers(table.select(bare))
+            found += [replace(each, message=f"{where}{each.message}") for each in shown]
         if not part.risk_demands and not unjudged:
             stake = None
             if table is not None:
@@ -255,9 +251,8 @@ def decide_file(
     alone the file is judged as its own release, and what needs the original is not met.
     """
     undecided, alone = table.schema.columns_without_role(), original is None
-    case = EvaluationCase(
-        _as_keys(table if original is None else original, undecided), resources=run.resources
-    )
+    seen_table = table if original is None else original
+    case = EvaluationCase(_as_keys(seen_table, undecided), resources=run.resources)
     if alone and joining_columns(table):
         release = Release.unchanged(case.table)
     judgements = []
@@ -266,9 +261,7 @@ def decide_file(
         (score,) = evaluate(seen, case, [demand], run).scores.values()
         judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
     findings = [*_identifiers(table)]
-    findings += [
-        Finding("role-missing", f"`{name}` has no role: add --role {name}=ROLE") for name in undecided
-    ]
+    findings += [Finding("role-missing", f"`{n}` has no role: add --role {n}=ROLE") for n in undecided]
     findings += _rule_findings(violations(table))
     asked = [demand.requirement for demand in demands]
     if not any(each.judges == "risk" for each in asked):
@@ -340,10 +333,8 @@ def _contacts(table: Table, name: str) -> Iterator[Finding]:
 
 def _rule_findings(broken: Sequence[Violation]) -> Iterator[Finding]:
     for each in broken:
-        verb = "violates" if each.records == 1 else "violate"
-        yield Finding(
-            "rule-broken", f"{count_noun(each.records, 'record')} {verb} the constraint: {each.promise}"
-        )
+        verb, records = "violates" if each.records == 1 else "violate", count_noun(each.records, "record")
+        yield Finding("rule-broken", f"{records} {verb} the constraint: {each.promise}")
 
 
 def _not_private(release: Release) -> Iterator[Finding]:

@@ -59,9 +59,8 @@ class Join:
         for (name, number), part in zip(self.places, parts, strict=True):
             named = {each.name: each for each in part.plan.scenarios}
             seen = Evidence(part.original, part.release, named.get(scenario, Scenario()))
-            known += [
-                self._column_at_place(name, number, each) for each in seen.known_columns if each != number
-            ]
+            columns = [each for each in seen.known_columns if each != number]
+            known += [self._column_at_place(name, number, each) for each in columns]
         ends = accumulate(len(part.original) for part in parts)
         origins = [
             Origin(range(end - len(part.original), end)).then(part.release.origin)
@@ -84,9 +83,8 @@ class Join:
     def _stack_tables(self, tables: Sequence[Table]) -> Table:
         frames, columns, nodes = [], dict[str, Column](), dict[str, Nodes]()
         for (name, number), table in zip(self.places, tables, strict=True):
-            names = {
-                each: self._column_at_place(name, number, each) for each in table.names if each != number
-            }
+            others = [each for each in table.names if each != number]
+            names = {each: self._column_at_place(name, number, each) for each in others}
             shown = table.frame.select(pl.col(old).alias(new) for old, new in names.items())
             whose = _numbers(table, number).alias(self.number)
             frames.append(shown.with_columns(whose, pl.lit(f"{name} {number}").alias(_TABLE)))

@@ -161,7 +161,6 @@ def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any
         if name not in frame.columns:
             raise UnknownNameError.of("column", name, frame.columns)
     guesses = guess(frame, facts)
-    found = survey(
-        frame, [each.with_given_role(roles or {}) for each in guesses], guess_related(frame, guesses)
-    )
+    given = [each.with_given_role(roles or {}) for each in guesses]
+    found = survey(frame, given, guess_related(frame, guesses))
     return replace(found, notes=tuple(dialect.notes()), reading=dialect.to_dict()) if dialect else found

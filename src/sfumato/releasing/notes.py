@@ -32,11 +32,8 @@ from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[str, ...]:
     """Sentences on a release, in the order in which one would read them; no cell is in them."""
     unchanged = {loss.column for loss in lost if loss.fate == "untouched"}
-    return (
-        *_on_numbers(original, release),
-        *_on_weights(release),
-        *_related_column_notes(original, release, unchanged),
-    )
+    related = _related_column_notes(original, release, unchanged)
+    return (*_on_numbers(original, release), *_on_weights(release), *related)
 
 
 def format_notes(plan: Plan, release: Release) -> Iterator[str]:
@@ -113,9 +110,8 @@ def _on_weights(release: Release) -> Iterator[str]:
     there = ~np.isnan(exact.values)
     before, after = exact.values[there], table.numbers(name)[there]
     if (before != after).any():
-        yield _weight_averaging_note(
-            name, exact.by, float(after.var() / before.var()), estimate_changes(table, exact)
-        )
+        variance, changes = float(after.var() / before.var()), estimate_changes(table, exact)
+        yield _weight_averaging_note(name, exact.by, variance, changes)
     few = int((~there).sum())
     if 0 < few < LEAST_RECORDS:
         records = count_noun(few, "record")

@@ -245,9 +245,8 @@ def share_of(control: str) -> float | None:
 def with_hierarchies(schema: Schema, request: Request) -> Schema:
     """A schema whose columns have the hierarchies that were asked for."""
     require_columns(schema, tuple(request.hierarchies))
-    return schema.replace(
-        *(replace(schema[column], hierarchy=_resource(column)) for column in request.hierarchies)
-    )
+    named = (replace(schema[each], hierarchy=_resource(each)) for each in request.hierarchies)
+    return schema.replace(*named)
 
 
 def _resource(column: str) -> str:
@@ -405,10 +404,8 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     schema = _pseudonymous(with_roles(schema, request.roles), request)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.columns_without_role()
-    known = (
-        replace(schema[name], role=Role.KEY, role_basis="no role given, so taken as a key")
-        for name in undecided
-    )
+    basis = "no role given, so taken as a key"
+    known = (replace(schema[name], role=Role.KEY, role_basis=basis) for name in undecided)
     plan = with_requirements(replace(plan, schema=schema.replace(*known)), request, step)
     if blockers := plan.blockers():
         raise PlanError("; ".join(blockers), hint="drop fewer columns")
@@ -442,9 +439,7 @@ def with_requirements(plan: Plan, request: Request, step: Step | None = None) ->
     """
     from sfumato.recipes.profile import Profile
 
-    wanted = tuple(
-        each if isinstance(each, Requirement) else Requirement.parse(each) for each in request.require
-    )
+    wanted = (r if isinstance(r, Requirement) else Requirement.parse(r) for r in request.require)
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if request.profile:
         return Profile.of(request.profile).apply_to(plan)
@@ -486,9 +481,8 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 
     data, path = request.source, Path(request.source) if is_plan(request.source) else None
     plan = with_control(_named_plan(request), request.control)
-    plan = _dropping(
-        replace(plan, about=replace(plan.about, **request.about)), request.output.get("drop", ())
-    )
+    plan = replace(plan, about=replace(plan.about, **request.about))
+    plan = _dropping(plan, request.output.get("drop", ()))
     if plan.tables or plan.recipe.steps:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
     if plan.series is not None:

@@ -83,9 +83,8 @@ def join_released_files(
                 f"`{place}` must be beside `{path}`, unchanged since both were written, got: "
                 f"{'another file' if place.is_file() else 'none'}"
             )
-        others = [
-            Column(each, Kind.NOMINAL, Role.OTHER) for each in spec["keys"] if each not in original.schema
-        ]
+        keys = [each for each in spec["keys"] if each not in original.schema]
+        others = [Column(each, Kind.NOMINAL, Role.OTHER) for each in keys]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in spec["counts"]]
         tables[name] = conform_released(read_like(place, reading), original, others, resources=resources)
     layout = ReleaseLayout(

@@ -81,9 +81,8 @@ class SeriesMember:
         if rows is None:
             return payload
         whose = {"persons": identity.persons(original), "units": identity.units(original)}
-        return payload | {
-            name: _encode_words(np.append(words, NOBODY)[rows]) for name, words in whose.items()
-        }
+        words = {name: np.append(each, NOBODY)[rows] for name, each in whose.items()}
+        return payload | {name: _encode_words(each) for name, each in words.items()}
 
 
 def enter_series(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Plan], Table]) -> Run:
@@ -201,9 +200,8 @@ class _EarlierRelease:
         steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
-            tables = {
-                name: _table(payload) for name, payload in each.items() if name not in {"step", "stratum"}
-            }
+            names = [name for name in each if name not in {"step", "stratum"}]
+            tables = {name: _table(each[name]) for name in names}
             yield (steps[each["step"] - 1], stratum), tables
 
     def wave(self, identity: Identity, table: Table, read: Callable[[Plan], Table]) -> Wave:

@@ -109,11 +109,7 @@ def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Pat
 
 def environment() -> dict[str, str]:
     """Say the versions of everything that may change a number."""
-    found = {
-        "python": platform.python_version(),
-        "system": platform.system(),
-        "machine": platform.machine(),
-    }
+    found = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     for package in _NUMBER_MAKERS:
         try:
             found[package] = version(package)

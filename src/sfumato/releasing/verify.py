@@ -92,7 +92,7 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     try:
         states = states_of(folder)
     except OSError as error:
-        raise ReadError(f"cannot read the folder `{folder}`: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read the folder `{folder}`, got: {trouble_with(error)}") from None
     notes = [
         f"`{name}` is a signature, which sfumato does not check: ask the person who made it how to"
         for name, state in states.items()
@@ -102,9 +102,8 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     if name not in states:
         return VerificationReport(states, ("the tables were not made again: `private` is not here", *notes))
     if states[name] != "unchanged":
-        return VerificationReport(
-            states, (f"the tables were not made again: `{name}` is {states[name]}", *notes)
-        )
+        why = f"the tables were not made again: `{name}` is {states[name]}"
+        return VerificationReport(states, (why, *notes))
     made = verify(trail, run, original=original)
     again = {posixpath.normpath(f"{PRIVATE}/{each}"): state for each, state in made.files.items()}
     reported = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
@@ -134,9 +133,8 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verificatio
     try:
         plan = _plan_of(payload, folder, original)
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
-            made = _reproduce_release(
-                plan, Path(fresh), replace(run, randomness=randomness_of_trail(payload)), payload
-            )
+            seeded = replace(run, randomness=randomness_of_trail(payload))
+            made = _reproduce_release(plan, Path(fresh), seeded, payload)
             for name, state in states.items():
                 if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
                     states[name] = _compare_file(folder / name, again, state)
@@ -152,20 +150,15 @@ class _NotMade(Exception):  # noqa: N818  — it is a reason, and never leaves t
 def _differing_versions(payload: Mapping[str, Any]) -> list[str]:
     then, now = payload.get("environment", {}), environment()
     then, now = {"sfumato": payload.get("sfumato", ""), **then}, {"sfumato": __version__, **now}
-    other = [
-        f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, now[name]) != now[name]
-    ]
+    other = [f"{n} {then[n]} then, {now[n]} now" for n in now if then.get(n, now[n]) != now[n]]
     return [f"versions differ: {'; '.join(other)}"] if other else []
 
 
 def _plan_of(payload: Mapping[str, Any], folder: Path, original: str | None) -> Plan:
     """The plan that the trail keeps, for the original it was followed on."""
     parts = payload.get("tables", {"": payload})
-    spec = (
-        {"tables": {name: part["plan"] for name, part in parts.items()}}
-        if "tables" in payload
-        else payload["plan"]
-    )
+    plans = {name: part["plan"] for name, part in parts.items()}
+    spec = {"tables": plans} if "tables" in payload else payload["plan"]
     plan = Plan.from_dict(spec, folder=folder / payload["folder"])
     if original is not None:
         if plan.tables:
@@ -199,9 +192,8 @@ def _reproduce_release(plan: Plan, fresh: Path, run: Run, payload: Mapping[str, 
         home, place = fresh / str(number), part.folder / part.output.path
         home.mkdir()
         homes[home] = place.parent
-        parts[name] = replace(
-            with_absolute_paths(part), output=replace(part.output, path=str(home / place.name))
-        )
+        output = replace(part.output, path=str(home / place.name))
+        parts[name] = replace(with_absolute_paths(part), output=output)
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
     contents = {part["contents"] for part in payload.get("tables", {"": payload}).values()}
 

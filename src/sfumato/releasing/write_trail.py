@@ -110,10 +110,8 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
     def seen(path: Path) -> str:
         return Path(os.path.relpath(path, trail.parent)).as_posix()
 
-    return {
-        "folder": seen(folder),
-        "written": {seen(place): fingerprint(there) for place, there in written.items()},
-    }
+    files = {seen(place): fingerprint(there) for place, there in written.items()}
+    return {"folder": seen(folder), "written": files}
 
 
 def _private_tables(release: Release) -> dict[str, Any]:

@@ -139,10 +139,7 @@ class Loss:
         del payload["public_sizes"]
         gone = payload.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
         payload |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
-        return {
-            key: float(f"{value:.2g}") if isinstance(value, float) else value
-            for key, value in payload.items()
-        }
+        return {k: float(f"{v:.2g}") if isinstance(v, float) else v for k, v in payload.items()}
 
     def sentence(self) -> str:
         """What happened to the column, for its owner."""
@@ -379,10 +376,8 @@ def _with_means(loss: Loss, pair: _ColumnPair) -> Loss:
     """
     if pair.kind is not Kind.CONTINUOUS:
         return loss
-    before, after = (
-        each[np.isfinite(each)]
-        for each in (pair.whole.means, pair.after.close_ends(wildcards="silent").means)
-    )
+    closed = pair.after.close_ends(wildcards="silent")
+    before, after = (each[np.isfinite(each)] for each in (pair.whole.means, closed.means))
     if not len(before) or not len(after):
         return loss
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -406,13 +401,9 @@ def _hides_all_moves(loss: Loss, pair: _ColumnPair) -> bool:
 
 def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     """Which categories nobody finds in the release any more; public are those that many people had."""
-    column, is_coarse = pair.original.schema[pair.name], pair.original.is_generalised(pair.name)
-    if (
-        loss.fate == "emptied"
-        or is_coarse
-        or column.kind not in CATEGORIES
-        or column.role in STRUCTURAL_ROLES
-    ):
+    column = pair.original.schema[pair.name]
+    has_categories = column.kind in CATEGORIES and column.role not in STRUCTURAL_ROLES
+    if loss.fate == "emptied" or pair.original.is_generalised(pair.name) or not has_categories:
         return loss
     there = ~pair.whole.missing
     if not there.any():
@@ -423,9 +414,8 @@ def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     common = np.bincount(owned, minlength=len(values)) >= MIN_PERSONS_NAMED
     gone, records = ~_are_covered(pair.after, values), np.bincount(codes, minlength=len(values))
     public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
-    return replace(
-        loss, vanished=_vanished_categories(gone, np.ones_like(gone), records), public_sizes=public
-    )
+    every = _vanished_categories(gone, np.ones_like(gone), records)
+    return replace(loss, vanished=every, public_sizes=public)
 
 
 def _vanished_categories(gone: Flags, among: Flags, records: Ints) -> Vanished | None:

@@ -114,10 +114,8 @@ class ColumnSentence:
         if gone is None:
             return
         common = f"the {gone.of} categories that at least {MIN_PERSONS_NAMED} people have"
-        of, verb = (
-            common if self.public else f"its {gone.of} categories",
-            "is" if gone.categories == 1 else "are",
-        )
+        of = common if self.public else f"its {gone.of} categories"
+        verb = "is" if gone.categories == 1 else "are"
         also = "; rarer ones may be gone, too" if self.public else ""
         yield f"{gone.categories} of {of} {verb} gone ({self._percent(gone.share)} of the records){also}"
 

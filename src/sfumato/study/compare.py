@@ -272,9 +272,8 @@ def compare(
         except EXPECTED_ERRORS as error:
             refusals.append(error)
             how = LevelStatus.UNJUDGED if isinstance(error, UnjudgedError) else LevelStatus.REFUSED
-            outcomes.append(
-                MethodAtLevel(LevelResult(step, "", math.nan, math.nan, how, reason=error.message))
-            )
+            level = LevelResult(step, "", math.nan, math.nan, how, reason=error.message)
+            outcomes.append(MethodAtLevel(level))
         run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
@@ -316,9 +315,9 @@ class _MethodComparison:
         shown = min(weighed, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
         self.target = target or Target(shown.measure, shown.requirement.level)  # type: ignore[union-attr]
         if self.target.measure.aspect == ranked_by.aspect:
+            got = f"two measures of {ranked_by.aspect}"
             raise ParameterError(
-                "a comparison fixes a risk and ranks by a utility, or the reverse, got: two measures of "
-                f"{ranked_by.aspect}"
+                f"a comparison fixes a risk and ranks by a utility, or the reverse, got: {got}"
             )
         if repeats < 1:
             raise ParameterError(f"`repeats` must be at least 1, got: `{repeats}`")
@@ -345,9 +344,8 @@ class _MethodComparison:
             if searching >= _MOST_SEARCHING * self.repeats:
                 break
             searching *= 2
-        return replace(
-            outcome, why_not_ranked=apart, other_risks=self._unlevelled_risks(outcome.example, run)
-        )
+        risks = self._unlevelled_risks(outcome.example, run)
+        return replace(outcome, why_not_ranked=apart, other_risks=risks)
 
     def _why_not_ranked(self, outcome: MethodAtLevel) -> str:
         """Why an outcome cannot be ranked with the others, in a few words; empty if it can."""
@@ -487,9 +485,9 @@ def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[Meth
     ranks = [1 + sum(_beats(other, outcome, measure) for other in reached) for outcome in reached]
     order = sorted(range(len(reached)), key=ranks.__getitem__)
     reached, ranks = [reached[place] for place in order], [ranks[place] for place in order]
+    pairs = enumerate(zip(reached, ranks, strict=True))
     placed = [
-        replace(outcome, rank=rank, tied_with=_tied_with(place, reached, measure))
-        for place, (outcome, rank) in enumerate(zip(reached, ranks, strict=True))
+        replace(o, rank=rank, tied_with=_tied_with(place, reached, measure)) for place, (o, rank) in pairs
     ]
     apart = [outcome for outcome in measured if outcome.why_not_ranked]
     return (*placed, *apart, *(outcome for outcome in outcomes if not outcome.ranked))
@@ -497,12 +495,8 @@ def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[Meth
 
 def _tied_with(place: int, outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[int, ...]:
     """The places of the outcomes that are neither better nor worse than that in a place."""
-    own = outcomes[place]
-    return tuple(
-        at
-        for at, other in enumerate(outcomes)
-        if at != place and not _beats(own, other, measure) and not _beats(other, own, measure)
-    )
+    own, others = outcomes[place], [(at, each) for at, each in enumerate(outcomes) if at != place]
+    return tuple(at for at, o in others if not _beats(own, o, measure) and not _beats(o, own, measure))
 
 
 def _beats(first: MethodAtLevel, second: MethodAtLevel, measure: Measure) -> bool:
@@ -529,15 +523,9 @@ def other_risk_dict(score: Score) -> dict[str, Any]:
 
 def require_reachable(study: Study) -> None:
     """Raise when no method, of those compared, can be brought to the level, and none is better than it."""
-    measure, level = study.target.measure, study.target.value
-    better = any(measure.is_better(o.held.mean, level) for o in study.outcomes if o.held)
+    target, measure = study.target, study.target.measure
+    better = any(measure.is_better(o.held.mean, target.value) for o in study.outcomes if o.held)
     if study.winner is None and (study.demands or not better):
-        listed = "; ".join(
-            f"{o.step.method.name}: {o.level.sentence(study.target)}" for o in study.unranked_methods
-        )
-        what = (
-            f"meet {study.aim}"
-            if study.demands
-            else f"reach {study.target.measure.name} {study.target.value:g}"
-        )
-        raise UnreachableError(f"no method can {what}", hint=listed)
+        hint = "; ".join(f"{o.step.method.name}: {o.level.sentence(target)}" for o in study.unranked_methods)
+        what = f"meet {study.aim}" if study.demands else f"reach {measure.name} {target.value:g}"
+        raise UnreachableError(f"no method can {what}", hint=hint)

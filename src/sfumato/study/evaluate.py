@@ -189,9 +189,8 @@ def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
     try:
         release = make(rest, run.at("rehearsal"))
     except EXPECTED_ERRORS as error:
-        return _Stage(
-            case, None, failed=f"the release without the control group could not be made: {error.message}"
-        )
+        why = f"the release without the control group could not be made: {error.message}"
+        return _Stage(case, None, failed=why)
     shared = {**case.resources, CONTROL: strangers}
     return _Stage(replace(case, table=rest, resources=shared, control=0.0), release, rows)
 
@@ -199,9 +198,9 @@ def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
 def require_share(control: float) -> None:
     """Raise unless a share of the persons can sit out a rehearsal."""
     if not 0 <= control < 1:
+        hint = "0.2 takes every fifth person as the control group"
         raise ParameterError(
-            f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`",
-            hint="0.2 takes every fifth person as the control group",
+            f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`", hint=hint
         )
 
 

@@ -48,10 +48,8 @@ class LinkageLimits:
     @property
     def requirements(self) -> tuple[Requirement, Requirement]:
         """The limits as requirements of a plan, on the measures as they are set by default."""
-        return (
-            Requirement(DistanceLinkage(), "<=", self.local),
-            Requirement(GlobalLinkage(), "<=", self.everywhere),
-        )
+        one_by_one = Requirement(DistanceLinkage(), "<=", self.local)
+        return one_by_one, Requirement(GlobalLinkage(), "<=", self.everywhere)
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,8 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
-        return {
-            "accepted": self.accepted,
-            "bound": self.bound,
-            "reason": self.reason,
-            "attempts": [attempt.to_dict() for attempt in self.attempts],
-        }
+        attempts = [attempt.to_dict() for attempt in self.attempts]
+        return {"accepted": self.accepted, "bound": self.bound, "reason": self.reason, "attempts": attempts}
 
 
 def carry_out_protocol(
@@ -191,9 +185,8 @@ def _distortion(measure: Measure, evidence: Evidence, run: Run) -> float:
     reason = measure.refuses(evidence)
     if reason is not None:
         raise RefusedError(reason)
-    return distortion(
-        measure.space(evidence, chance_of(measure, evidence.original, run), measure.columns(evidence))
-    )
+    chance = chance_of(measure, evidence.original, run)
+    return distortion(measure.space(evidence, chance, measure.columns(evidence)))
 
 
 def _too_high(limit: Requirement, score: Score) -> str:

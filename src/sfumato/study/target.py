@@ -19,12 +19,8 @@ from sfumato.study.level import Target, level_of
 
 #: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks
 #: methods in a comparison, and recipes in a search.
-HELD, HELD_IF_MIXED, RANKED_BY, SEARCHED_BY = (
-    "rank-linkage",
-    "dbrl",
-    "earth-movers-distance",
-    "analytical-loss",
-)
+HELD, HELD_IF_MIXED = "rank-linkage", "dbrl"
+RANKED_BY, SEARCHED_BY = "earth-movers-distance", "analytical-loss"
 
 
 def held_by_default(case: EvaluationCase) -> Measure:
@@ -60,10 +56,8 @@ def demands_of(
     cases = [replace(case, scenario=each) for each in intruders or (case.scenario,)]
     found += dict.fromkeys(_demand(each, here, run, like) for here in cases for each in require)
     if profile is not None and not found:
-        raise ParameterError(
-            f"the profile `{profile.name}` requires nothing of this table",
-            hint="; ".join(profile.notes(schema, columns)) or "name requirements, or another profile",
-        )
+        hint = "; ".join(profile.notes(schema, columns)) or "name requirements, or another profile"
+        raise ParameterError(f"the profile `{profile.name}` requires nothing of this table", hint=hint)
     return tuple(found)
 
 

@@ -149,10 +149,7 @@ def _works(
 def planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
     """The plan that makes a recipe, judged by the demands."""
     scenarios = tuple(dict.fromkeys(demand.scenario for demand in demands))
-    required = {
-        scenario.name: tuple(each.requirement for each in demands if each.scenario == scenario)
-        for scenario in scenarios
-    }
+    required = {s.name: tuple(each.requirement for each in demands if each.scenario == s) for s in scenarios}
     everywhere = next(iter(required.values())) if len(set(required.values())) == 1 else ()
     return replace(
         base,
@@ -215,11 +212,7 @@ def looks_at_sensitive(case: EvaluationCase, demands: Sequence[Demand], run: Run
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)
     for start in (table, _permute_columns(table, keys, alike)):
-        tried = [
-            start,
-            _permute_columns(start, sensitive, shuffled),
-            _permute_columns(start, sensitive, alike),
-        ]
+        tried = [start, *(_permute_columns(start, sensitive, order) for order in (shuffled, alike))]
         seen = set()
         for each in tried:
             release = Release.record_by_record(each)

@@ -83,9 +83,7 @@ def without_links(case: EvaluationCase, demands: Sequence[Demand], plan: Plan) -
     """
     schema = case.table.schema
     linking = schema.with_role(*UNIT_ROLES)
-    blind = sorted(
-        {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
-    )
+    blind = sorted({each.measure.name for each in demands if not each.measure.counts.joins_person_records})
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
     plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))

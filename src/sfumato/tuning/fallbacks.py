@@ -19,7 +19,7 @@ from sfumato.recipes.starter import safe_steps
 from sfumato.study.column_sentences import join_names
 from sfumato.study.evaluate import After, EvaluationCase
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import FAILURES, Candidate, RecipeJudge, RecipeResult, Shortfall, in_order
+from sfumato.tuning.candidate import FAILURES, Candidate, RecipeJudge, in_order
 from sfumato.tuning.companions import Companions, followed_by, without_links
 from sfumato.tuning.derive_space import MANY_FOR_PAIRS, Scope
 from sfumato.tuning.time_budget import Shares, TimeBudget
@@ -83,9 +83,8 @@ class Fallbacks:
         that would give keys back are protected along with them, and amounts that would join records are made
         less exact by a further step.
         """
-        base, _ = without_links(
-            EvaluationCase(self.table, resources=self.run.resources), self.plan.demands, self.plan
-        )
+        case = EvaluationCase(self.table, resources=self.run.resources)
+        base, _ = without_links(case, self.plan.demands, self.plan)
         numbers = [n for n in self.table.schema.with_role(*UNIT_ROLES) if n not in base.output.drop]
         for drop in ((), numbers) if numbers else ((),):
             made = replace(base, output=replace(base.output, drop=(*base.output.drop, *drop)))
@@ -155,7 +154,7 @@ class Fallbacks:
         for further in ways if len(ways) > 1 else ():
             recipe = Recipe((step, *further))
             result = RecipeJudge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
-            missed = sum(max(each, 0.0) for each in self._candidate(recipe, result).shortfalls)
+            missed = sum(max(each, 0.0) for each in self.judge.candidate(recipe, SINGLE, result).shortfalls)
             if missed < short:
                 nearest, short = further, missed
             if not short:
@@ -170,11 +169,7 @@ class Fallbacks:
         began = self.shares.clock()
         result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=_RUNS)
         self.one_run = min(self.one_run or math.inf, self.shares.clock() - began)
-        return self._candidate(recipe, result)
-
-    def _candidate(self, recipe: Recipe, result: RecipeResult) -> Candidate:
-        shortfall = Shortfall(self.judge.demands, RecipeResult())
-        return Candidate(recipe, SINGLE, result, self.judge.losses(result), shortfall(result))
+        return self.judge.candidate(recipe, SINGLE, result)
 
 
 def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Plan, str]]:

@@ -139,15 +139,13 @@ def kept_seed(ledger: Path) -> int | None:
     try:
         return int(json.loads(place.read_text(encoding="utf-8"))["seed"], 16)
     except (OSError, ValueError, KeyError, TypeError):
-        raise ReadError(
-            f"`{place}` is not the private half of the ledger `{ledger.name}`: it has no seed"
-        ) from None
+        raise ReadError(f"`{place}`, the private half of `{ledger.name}`, has no seed") from None
 
 
 def _not_writable(path: Path | None, error: OSError | sqlite3.Error) -> WriteError:
-    found = trouble_with(error) if isinstance(error, OSError) else "the database takes no data"
+    found = trouble_with(error) if isinstance(error, OSError) else "a database that takes no data"
     return WriteError(
-        f"cannot write the ledger `{path}`: {found}", hint="check the free space and your permissions"
+        f"cannot write the ledger `{path}`, got: {found}", hint="check free space and permissions"
     )
 
 

@@ -22,15 +22,7 @@ from typing import Any, Final
 
 from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import (
-    Candidate,
-    ConfirmedCandidate,
-    RecipeJudge,
-    RecipeResult,
-    RunScores,
-    Shortfall,
-    in_order,
-)
+from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.time_budget import CONFIRMING, ENDING, LATE, SAMPLING, SEARCHING
 from sfumato.tuning.trial_runner import (
@@ -68,9 +60,7 @@ class SearchResult:
     candidates: tuple[Candidate, ...]
     confirmed: tuple[tuple[Candidate, RecipeResult], ...]
     failed: tuple[tuple[Candidate, RecipeResult], ...]
-    judge: (
-        RecipeJudge  # of what was confirmed: by what was asked for, or by what is quick if there was no time
-    )
+    judge: RecipeJudge  # of what was confirmed: as asked, or by quick measures if there was no time
     searched_by: RecipeJudge
     unreachable: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
@@ -89,7 +79,7 @@ class Tuner(TrialRunner):
         self.watch.stage = SAMPLING
         unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0] or RecipeResult()
         self.shortfall = Shortfall(self.judge.demands, unprotected)
-        as_it_is = self._candidate(Recipe(), UNPROTECTED, unprotected)
+        as_it_is = self.judge.candidate(Recipe(), UNPROTECTED, unprotected, self.shortfall)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
             here = self.run.at(self.case.table.digest)
@@ -128,9 +118,8 @@ class Tuner(TrialRunner):
 
     def _try_singles(self, proposals: Proposals) -> int:
         """Bring each method alone to its weakest setting that does; say of the others why they cannot."""
-        known = {
-            _place_of(each.recipe.steps[0]) for each in in_order(self.candidates) if _is_single_step(each)
-        }
+        single = filter(_is_single_step, in_order(self.candidates))
+        known = {_place_of(each.recipe.steps[0]) for each in single}
         everything = [step for step in self.space.singles() if _place_of(step) not in known]
         steps = self._survivors(everything) if self.pruning.records else everything
         self.watch.stage = SEARCHING
@@ -270,7 +259,7 @@ class Tuner(TrialRunner):
                 met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
                 if met:
-                    settled = ConfirmedCandidate(candidate.recipe, *self.judge.spreads(result), result)
+                    settled = self.judge.confirmed(candidate.recipe, result)
                     self.run.progress.found(settled.to_dict(self.judge))
                 else:
                     self._nudge(candidate)

@@ -18,14 +18,7 @@ from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.replicate_mean import ReplicateMean
-from sfumato.tuning.candidate import (
-    Candidate,
-    ConfirmedCandidate,
-    RecipeJudge,
-    in_order,
-    on_front,
-    required_scores,
-)
+from sfumato.tuning.candidate import Candidate, ConfirmedCandidate, RecipeJudge, in_order, on_front
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.trial_runner import NEIGHBOUR, SEARCHED, SINGLE, UNPROTECTED
 from sfumato.tuning.tuner import SearchResult
@@ -92,9 +85,8 @@ class TuningResult:
             how = " (estimated)" if estimated else ""
             where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
             if spread is not None:
-                range_text = f"{min(values):.4g}" + (
-                    f" to {max(values):.4g}" if max(values) > min(values) else ""
-                )
+                low, high = min(values), max(values)
+                range_text = f"{low:.4g}" + (f" to {high:.4g}" if high > low else "")
                 yield f"It meets {demand}{where} in {fresh}: {range_text}{how}."
         for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
             yield f"{measure.title}: {mean_text(spread)} ({measure.better}er is better)."
@@ -221,12 +213,8 @@ def conclude(
         raise _unreachable(found, judge)
     judge = found.judge
     # The order is that of the fresh runs: the runs of the search flatter what was chosen by them.
-    fresh = [
-        Candidate(c.recipe, c.origin, result, judge.losses(result), (0.0,)) for c, result in found.confirmed
-    ]
-    confirmed = tuple(
-        ConfirmedCandidate(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
-    )
+    fresh = [Candidate(c.recipe, c.origin, made, judge.losses(made), (0.0,)) for c, made in found.confirmed]
+    confirmed = tuple(judge.confirmed(each.recipe, each.result) for each in in_order(fresh))
     best = _surest(confirmed)
     rest = tuple(each for each in confirmed if each is not best)
     return TuningResult(plan_of(best.recipe), best, rest, judge, space, found, notes)
@@ -235,11 +223,8 @@ def conclude(
 def _surest(confirmed: Sequence[ConfirmedCandidate]) -> ConfirmedCandidate:
     """The best; of one that is left to chance, what is not and loses no more within chance."""
     first = confirmed[0]
-    alike = [
-        each
-        for each in confirmed
-        if not each.recipe.stochastic and not first.utilities[0].differs_from(each.utilities[0])
-    ]
+    settled = [each for each in confirmed if not each.recipe.stochastic]
+    alike = [each for each in settled if not first.utilities[0].differs_from(each.utilities[0])]
     return alike[0] if first.recipe.stochastic and alike else first
 
 
@@ -252,17 +237,13 @@ def _unreachable(found: SearchResult, judge: RecipeJudge) -> UnreachableError:
         nearest = f"{describe(candidate.recipe)} met all requirements in the search but not in fresh runs"
         parts.append(f"{nearest}: {'; '.join(judge.missed_demands(result))}")
     elif judged:
-        closest = min(
-            judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == UNPROTECTED)
-        )
+        closest = min(judged, key=lambda c: (c.shortfall, sum(c.shortfalls), c.origin == UNPROTECTED))
         missed = "; ".join(judge.missed_demands(closest.result)) or _without_a_number(closest, judge)
         parts.append(f"the closest is {describe(closest.recipe)}: {missed}")
     parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
     parts += [found.stopped_early] if found.stopped_early else []
-    return UnreachableError(
-        f"none of {count_noun(len(found.candidates) - 1, 'recipe')} tried meets {asked}",
-        hint="; ".join(parts),
-    )
+    tried = count_noun(len(found.candidates) - 1, "recipe")
+    return UnreachableError(f"none of {tried} tried meets {asked}", hint="; ".join(parts))
 
 
 def _without_a_number(candidate: Candidate, judge: RecipeJudge) -> str:
@@ -328,5 +309,5 @@ def _point(candidate: Candidate, judge: RecipeJudge) -> dict[str, Any]:
         "feasible": candidate.feasible,
         "shortfall": candidate.shortfall,
         "utility": {str(m): each.mean for m, each in zip(judge.utilities, utilities, strict=True)},
-        "requirements": required_scores(judge, "mean", [each.mean if each else None for each in demands]),
+        "requirements": judge.required_scores("mean", [each.mean if each else None for each in demands]),
     }
