@@ -22,7 +22,8 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.prepare import Request, prepare_release
+from sfumato.releasing.prepare import prepare_release
+from sfumato.releasing.request import Request
 
 N = 60
 ROLES = {"birth_date": Role.KEY, "town": Role.KEY, "sex": Role.KEY, "income": Role.SENSITIVE}

@@ -12,7 +12,8 @@ from sfumato.cli import _questions, cli
 from sfumato.cli import release as verb
 from sfumato.data.schema import Role
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.prepare import Request, prepare_release
+from sfumato.releasing.prepare import prepare_release
+from sfumato.releasing.request import Request
 from sfumato.tuning.feasibility import Obstacle
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")

@@ -81,7 +81,8 @@ def command(source: str, **options: Any) -> None:
 def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.decide import decide_plan
-    from sfumato.releasing.prepare import with_control, with_requirements
+    from sfumato.releasing.prepare import with_requirements
+    from sfumato.releasing.request import with_control
 
     given = [name for name in ("original", "plan_path", "roles") if options[name]]
     if given:

@@ -55,18 +55,10 @@ def carry_out(
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     run, (keys, new_keys) = replace(run, randomness=run.randomness.for_release()), keys_of(plan)
-    parts = {
-        name: _carry_out(
-            part,
-            run.at("table", name) if name else run,
-            before,
-            protect,
-            table,
-            name=name,
-            key=keys.get(name),
-        )
-        for name, part in plan.parts.items()
-    }
+    parts = {}
+    for name, part in plan.parts.items():
+        here = run.at("table", name) if name else run
+        parts[name] = _carry_out(part, here, before, protect, table, name=name, key=keys.get(name))
     tables = {name: part.release.first for name, part in parts.items()}
     return PlanOutcome(with_joins(parts, run), run.randomness, dangling(tables), new_keys)
 
@@ -133,10 +125,8 @@ def _carry_out(
         *measured_risk_notes(table, made, run),
         *(member.notes if member else ()),
     )
-    broken = max(
-        (violations(each.reading()) for each in made),
-        key=lambda found_violations: sum(v.records for v in found_violations),
-    )
+    found = (violations(each.reading()) for each in made)
+    broken = max(found, key=lambda each: sum(violation.records for violation in each))
     further = tuple(made[1:])
     return TableOutcome(
         plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member

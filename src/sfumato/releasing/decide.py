@@ -283,24 +283,19 @@ def _identifiers(table: Table) -> Iterator[Finding]:
     Any other is searched for what names somebody in a single text. A key that only its name speaks against,
     as of a hospital's number, is judged as a key where several share each value.
     """
-    schema = table.schema
+    schema, rule = table.schema, "identifier-left-in"
     for warning in bare_numbers(schema, ()):
-        yield Finding("identifier-left-in", warning)
+        yield Finding(rule, warning)
     for proposal in guess(table.frame):
         column = schema[proposal.column.name]
         if column.pseudonym or column.role in UNIT_ROLES:
             continue
         if column.role is Role.IDENTIFIER:
-            yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
+            yield Finding(rule, f"`{column.name}` {_identifier_by(column)}")
         elif _numbers_persons(proposal) and column.role is not Role.KEY:  # a key is judged as one
-            yield Finding(
-                "identifier-left-in", f"`{column.name}` links the records of a person: {proposal.role_reason}"
-            )
+            yield Finding(rule, f"`{column.name}` links the records of a person: {proposal.role_reason}")
         elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
-            yield Finding(
-                "identifier-left-in",
-                f"`{column.name}` looks like a direct identifier: {proposal.role_reason}",
-            )
+            yield Finding(rule, f"`{column.name}` looks like a direct identifier: {proposal.role_reason}")
         else:
             yield from _contacts(table, column.name)
 

@@ -19,7 +19,6 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.study.column_sentences import ColumnSentence
 
 Fate = Literal["untouched", "changed", "emptied", "renamed", "left out", "made anew"]
 
@@ -140,14 +139,6 @@ class Loss:
         gone = payload.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
         payload |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
         return {k: float(f"{v:.2g}") if isinstance(v, float) else v for k, v in payload.items()}
-
-    def sentence(self) -> str:
-        """What happened to the column, for its owner."""
-        return str(ColumnSentence(self))
-
-    def public_sentence(self) -> str:
-        """What may be public of the column: the one place that says it, for every text that leaves."""
-        return str(ColumnSentence(self, public=True))
 
 
 def losses(original: Table, release: Release) -> tuple[Loss, ...]:

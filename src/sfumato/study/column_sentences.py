@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sfumato.data.hidden_content import MIN_PERSONS_NAMED
-
-if TYPE_CHECKING:
-    from sfumato.study.column_changes import Loss
+from sfumato.study.column_changes import Loss
 
 _DAYS = {"years": 365.25, "months": 30.44, "days": 1.0, "hours": 1 / 24, "minutes": 1 / 1440}
 #: Nearly all cells, and nearly all of a column that a range or group stands for.
@@ -30,9 +27,10 @@ _FATES = {
 class ColumnSentence:
     """What happened to one column, without a verdict on it: for its owner, or ``public``.
 
-    Of what is public, shares are rounded to 5 %, since those of changed cells tell the parameter of a method
-    that changes at random, and sizes to one digit or two; no mean, sum or end of the original from which one
-    value follows, and no category that few people had.
+    The one place that says it, for every text that leaves. Of what is public, shares are rounded to 5 %,
+    since those of changed cells tell the parameter of a method that changes at random, and sizes to one digit
+    or two; no mean, sum or end of the original from which one value follows, and no category that few people
+    had.
     """
 
     loss: Loss
@@ -53,7 +51,7 @@ class ColumnSentence:
             yield self._public_change() if self.public else self._change()
         if loss.suppressed and loss.fate == "changed":
             yield f"{self._percent(loss.suppressed)} of {loss.column} suppressed"
-        yield from self._vanished()
+        yield from self._vanished_text()
         yield from self._public_mean() if self.public else self._means()
 
     def _percent(self, share: float) -> str:
@@ -108,7 +106,7 @@ class ColumnSentence:
         by, part = f"by about {self._amount(sizes.move, digits=1)}", self._of_spread(sizes.move, sizes.of)
         return f"{changed}, {by} on average{part}" if sizes.is_mean else f"{changed}, typically {by}{part}"
 
-    def _vanished(self) -> Iterator[str]:
+    def _vanished_text(self) -> Iterator[str]:
         """Which categories are gone, and how many had them."""
         gone = self.loss.public_sizes.vanished if self.public else self.loss.vanished
         if gone is None:

@@ -76,10 +76,8 @@ def combine(
     """
     points, within = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if points.ndim != 1 or points.shape != within.shape or len(points) < 2:  # noqa: PLR2004
-        raise ParameterError(
-            f"an estimate and a variance must be given for each of at least two copies, "
-            f"got: {points.size} and {within.size}"
-        )
+        got = f"{points.size} and {within.size}"
+        raise ParameterError(f"an estimate and a variance must be given for at least two copies, got: {got}")
     if not np.isfinite(points).all() or not (np.isfinite(within).all() and (within >= 0).all()):
         raise ParameterError("estimates must be numbers and variances from 0 up, got: some that are not")
     if kind not in {"full", "partial"}:

@@ -23,6 +23,7 @@ from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import postprocess
 from sfumato.risk.individual import IndividualRisk
 from sfumato.study.column_changes import losses
+from sfumato.study.column_sentences import ColumnSentence
 
 RUN = Run(seed=1)
 KINDS = {
@@ -289,7 +290,7 @@ def test_a_few_missing_weights_are_told_of():
 def test_losses_say_what_became_of_the_weights():
     release, _ = left_of(TWENTY)
     (loss,) = [each for each in losses(TWENTY, release) if each.column == "w"]
-    assert loss.sentence() == "100 % of w changed, by 2.5 on average (9 % of its spread)"
+    assert str(ColumnSentence(loss)) == "100 % of w changed, by 2.5 on average (9 % of its spread)"
 
 
 # ------------------------------------------------------------------------------------------------- risks
