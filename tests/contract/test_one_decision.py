@@ -176,7 +176,7 @@ def test_a_phone_number_in_a_set_leaves_by_no_verb(way, people, capfd):
     step = GROUPED.replace('"age", "town"', '"town"').replace("k = 3", "k = 48")
     code, out, err = verb(capfd, *ways_out(plan(step=step))[way], "-q")
     assert code == 1, out + err
-    assert "contact-left-in: `town` holds phone numbers in 1 different text" in " ".join(err.split())
+    assert "contact-left-in: `town` contains phone numbers in 1 different text" in " ".join(err.split())
     assert "972" not in out + err
     assert not written()
 
