@@ -152,8 +152,8 @@ def assess(
     resource ``control``, or a share of the persons (``control=0.2``), who are held out while the others are
     protected by the recipe ``made_by``.
     """
-    from sfumato.releasing.prepare import Request, resolve
     from sfumato.releasing.read_release import read_release
+    from sfumato.releasing.request import Request, resolve
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
     if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
@@ -417,7 +417,8 @@ def release(
         ``header``, ``sheet``; and more for ``tune``, such as ``methods`` or ``trials``.
     """
     from sfumato.io.formats import READING
-    from sfumato.releasing.prepare import Request, prepare_release
+    from sfumato.releasing.prepare import prepare_release
+    from sfumato.releasing.request import Request
 
     asked = Request(
         source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "",

@@ -22,7 +22,8 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.prepare import Request, prepare_release
+from sfumato.releasing.prepare import prepare_release
+from sfumato.releasing.request import Request
 
 N = 60
 ROLES = {"birth_date": Role.KEY, "town": Role.KEY, "sex": Role.KEY, "income": Role.SENSITIVE}
@@ -243,8 +244,8 @@ def test_a_plan_says_itself_how_its_data_are_read(run, twins, verb):
     more = {"hierarchy": ("pay",), "explain": ("--riskiest", 2)}.get(verb, ())
     code, _, err = run(verb, "plan.toml", *more, "--decimal", ",")
     assert code == 2
-    assert "`decimal` must be said of a file of data, got: a plan" in err
-    assert "hint: write it into [data] of the plan" in err
+    assert "`decimal` can only be given for a data file, got: a plan" in err
+    assert "hint: write it in [data] of the plan" in err
 
 
 def test_no_header_is_said_of_the_original_alone(run, twins):
@@ -292,9 +293,9 @@ def test_python_is_told_too(twins, tmp_path):
     )
     assert prepared.table.frame.equals(twins)
     for source in (twins, "builtin:fair", sfumato.read(twins)):
-        with pytest.raises(ParameterError, match="`decimal` must be said of a file of data, got: a "):
+        with pytest.raises(ParameterError, match="`decimal` can only be given for a data file, got: a "):
             sfumato.read(source, decimal=",")
-        with pytest.raises(ParameterError, match="must be said of a file of data"):
+        with pytest.raises(ParameterError, match="can only be given for a data file"):
             sfumato.release(source, decimal=",")
     with pytest.raises(UnknownNameError, match="decimals"):
         sfumato.read(odd, decimals=",")

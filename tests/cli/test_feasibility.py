@@ -12,7 +12,8 @@ from sfumato.cli import _questions, cli
 from sfumato.cli import release as verb
 from sfumato.data.schema import Role
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.prepare import Request, prepare_release
+from sfumato.releasing.prepare import prepare_release
+from sfumato.releasing.request import Request
 from sfumato.tuning.feasibility import Obstacle
 
 QUICK = ("--minutes", 0.03, "-m", "mondrian")
@@ -60,8 +61,10 @@ def test_what_can_never_hold_ends_at_once(run, members, tmp_path, verb_name):
     words = (verb_name, "members.csv", "--for", "public", *asked(), "--minutes", 60)
     code, out, err = run(*words, "--json")
     assert code == 4
-    assert "l-diversity >= 3 cannot hold: with all 200 records alike it is 2, because of `union`" in err
-    assert "Nearest: l-diversity >= 2" in err
+    assert (
+        "l-diversity >= 3 cannot be met: with all 200 records in one class it is 2, because of `union`" in err
+    )
+    assert "The nearest that can be met: l-diversity >= 2" in err
     assert "--drop union" in err
     assert "minutes" not in err
     (found,) = json.loads(out)["obstacles"]

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from sfumato.io.formats import FORMATS, written_suffix
-from sfumato.releasing.prepare import Request, prepare_release
+from sfumato.releasing.prepare import prepare_release
+from sfumato.releasing.request import Request
 
 pyreadstat = pytest.importorskip("pyreadstat")
 N = 60

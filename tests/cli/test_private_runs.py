@@ -57,7 +57,7 @@ def test_a_private_run_says_what_it_spent_and_is_not_repeated(run, planned, meth
     code, _, err = run("run", "plan.toml", "--unjudged")
     assert code == 0
     assert "gains more than 0.462" in err
-    assert "measured beside ε, which fixes none of it: dbrl" in err
+    assert "risks that were measured, as ε does not limit them: dbrl" in err
     assert "cm2" in err
     budget = json.loads((folder / "out.private.json").read_text())["budget"]
     assert budget["epsilon"] == pytest.approx(1)
@@ -67,7 +67,7 @@ def test_a_private_run_says_what_it_spent_and_is_not_repeated(run, planned, meth
     code, out, err = run("verify", "out.private.json")
     assert code == 0
     assert "unchanged" in out
-    assert "never repeats itself" in err
+    assert "draws new noise each time" in err
 
 
 def test_an_undeclared_bound_ends_with_2_and_the_name_of_the_column(run, planned):

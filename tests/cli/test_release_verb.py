@@ -76,9 +76,7 @@ def test_a_plan_without_a_requirement_is_not_carried_out(run, people, plan, tmp_
     for verb_name in ("check", "run"):
         code, out, err = run(verb_name, plan())
         assert (code, out) == (1, "")
-        assert (
-            "a release must have a requirement to be judged by, got: none, so nothing was written; k =" in err
-        )
+        assert "no requirement limits the risk of the release, so nothing was written; k =" in err
         assert 'hint: write requirements = ["k >= 3"] at the top of the plan; or release without one' in err
     assert not (tmp_path / "out.csv").exists()
     assert "of 300 records are unique on `age`, `sex`, `zip`" in run("check", "plan.toml")[2]
@@ -158,7 +156,9 @@ def test_what_protects_nobody_is_said_loudly(run, people, plan, tmp_path):
         )
     )
     _, _, err = run("run", "plan.toml", "--unjudged")
-    assert "warning: no step protects any of the keys, `age`, `sex`, `zip`: they leave as they are" in err
+    assert (
+        "warning: no step protects any of the keys, `age`, `sex`, `zip`: they are released unchanged" in err
+    )
     assert "WARNING: in the release k = 1:" in err
     _, _, err = run(
         "protect", "recoding", "people.csv", "--levels", 0, "-c", "zip", "-o", "no.csv", "--unjudged"
@@ -326,7 +326,7 @@ def test_a_secure_release_makes_pseudonyms_itself(run, tmp_path):
     """Numbers of persons, and keys that are numbers of someone, are renamed: nothing is overridden."""
     code, out, err = run("release", "builtin:patients?n=60", "--for", "secure", "--out", "safe")
     assert code == 0, err
-    assert "oshpd_id given new numbers" in out
+    assert "oshpd_id replaced by pseudonyms" in out
     frame = pl.DataFrame({"person": np.repeat(np.arange(20) + 7000, 2), "age": np.arange(40) % 9 + 20})
     frame.write_csv(tmp_path / "visits.csv")
     words = ("release", "visits.csv", "--role", "person=person", "--role", "age=key", "--for", "secure")

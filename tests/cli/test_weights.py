@@ -82,7 +82,7 @@ def test_weights_put_no_household_together_again(run, tmp_path, setting, least, 
     assert ("put together again by `region`, `weight`" in err) == bool(setting)
     assert least <= whole_households(tmp_path) <= most
     assert ("the weights in `weight` are exact" in err) == bool(setting)
-    assert ("`weight` averaged over records that look alike" in err) != bool(setting)
+    assert ("`weight` averaged within equivalence classes" in err) != bool(setting)
     assert run("verify", "out.csv")[0] == 0
 
 

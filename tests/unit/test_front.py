@@ -138,7 +138,7 @@ def test_without_the_search_a_release_is_as_safe(patients, monkeypatch):
     made = sfumato.release(patients, for_="scientific", seed=LARGE + 1)
     assert made.outcome.is_met
     assert made.how.startswith(
-        "to search for better, pip install 'sfumato[tune]', so the method that enforces it"
+        "to search for a better recipe, pip install 'sfumato[tune]'; used instead: a method that enforces"
     )
 
 

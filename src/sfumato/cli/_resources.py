@@ -11,7 +11,7 @@ from sfumato.cli._options import about_of, reading_of, roles_of, split
 from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sfumato.releasing.prepare import Request
+    from sfumato.releasing.request import Request
 
 hierarchy_option = click.option(
     "--hierarchy",
@@ -37,7 +37,7 @@ control_option = click.option(
 
 def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> Request:
     """What the options of a verb ask for; what they mean is found out in `releasing.prepare`."""
-    from sfumato.releasing.prepare import Request
+    from sfumato.releasing.request import Request
 
     asked: dict[str, Any] = {
         "plan": options.get("plan_path"),
@@ -58,7 +58,7 @@ def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> R
 
 def files_of_request(request: Request) -> list[str]:
     """The files that a request names, which must not be overwritten."""
-    from sfumato.releasing.prepare import share_of
+    from sfumato.releasing.request import share_of
 
     control = str(request.control)
     files = [str(request.source), *request.hierarchies.values(), *request.resources.values()]

@@ -30,7 +30,8 @@ from sfumato.study.replicate_mean import ReplicateMean
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.prepare import AssessmentRequest, Request
+    from sfumato.releasing.prepare import AssessmentRequest
+    from sfumato.releasing.request import Request
 
 #: Options that are what the front door calls them.
 _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
@@ -98,7 +99,8 @@ def command(source: str, **options: Any) -> None:
     from sfumato import front
     from sfumato.cli.tune import write_plan
     from sfumato.io import check_writable
-    from sfumato.releasing.prepare import prepare_question, require_columns
+    from sfumato.releasing.prepare import prepare_question
+    from sfumato.releasing.request import require_columns
     from sfumato.report import check_report, write_report
     from sfumato.study.compare import require_reachable
 

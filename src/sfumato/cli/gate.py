@@ -82,7 +82,8 @@ def command(source: str, **options: Any) -> None:
 def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
     from sfumato.recipes.plan import Plan
     from sfumato.releasing.decide import decide_plan
-    from sfumato.releasing.prepare import with_control, with_requirements
+    from sfumato.releasing.prepare import with_requirements
+    from sfumato.releasing.request import with_control
 
     if any(options[name] for name in ("original", "plan_path", "roles")):
         raise ParameterError("--original, --plan and --role are for a file; a plan has its own")

@@ -44,7 +44,7 @@ def command(source: str, column: str, **options: Any) -> None:
     from sfumato.data.hierarchy.grow import present_values, propose
     from sfumato.io import check_writable
     from sfumato.io.hierarchies import read_hierarchy, write_hierarchy
-    from sfumato.releasing.prepare import require_columns, resolve
+    from sfumato.releasing.request import require_columns, resolve
 
     out, quiet = options["out"], options["quiet"]
     if out is not None and options["check_path"] is not None:

@@ -50,7 +50,7 @@ def command(
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.releasing.destination import Destination
-    from sfumato.releasing.prepare import with_control
+    from sfumato.releasing.request import with_control
     from sfumato.releasing.trail import randomness_of
     from sfumato.report.page import twins
 

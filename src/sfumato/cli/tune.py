@@ -18,7 +18,8 @@ from sfumato.errors import Cancelled, ParameterError, UnreachableError
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
-    from sfumato.releasing.prepare import AssessmentRequest, Request
+    from sfumato.releasing.prepare import AssessmentRequest
+    from sfumato.releasing.request import Request
     from sfumato.tuning.candidate import Candidate
     from sfumato.tuning.feasibility import Obstacle
     from sfumato.tuning.tuning_result import TuningResult
@@ -124,7 +125,8 @@ def _as_json(obstacles: Sequence[Obstacle]) -> dict[str, Any]:
 def _search_recipes(source: str, options: Mapping[str, Any], obstacles: list[Obstacle]) -> TuningResult:
     """Read, search, note what stands in the way, and say how to go on if it is stopped."""
     from sfumato import front
-    from sfumato.releasing.prepare import prepare_question, require_columns
+    from sfumato.releasing.prepare import prepare_question
+    from sfumato.releasing.request import require_columns
     from sfumato.tuning import ledger as ledgers
     from sfumato.tuning.feasibility import obstacles_text
 

@@ -47,7 +47,7 @@ def label_demands(demands: Sequence[Demand]) -> list[tuple[str, Demand]]:
     """
     names = [scenario.name for scenario in dict.fromkeys(demand.scenario for demand in demands)]
     for fault in repeated_names(names):
-        raise ParameterError(fault, hint="name the intruders apart")
+        raise ParameterError(fault, hint="give each intruder a name of its own")
     several = len(names) > 1
     return [
         (f"{demand.scenario.name}: {demand.measure}" if several else str(demand.measure), demand)

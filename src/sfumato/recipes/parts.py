@@ -65,11 +65,11 @@ class Source:
         if isinstance(place, str):
             return place
         if not place.is_file():
-            raise ReadError(f"`{self.path}` must be a file, got: none there", hint=f"looked in {folder}")
+            raise ReadError(f"File not found: {self.path}", hint=f"looked in {folder}")
         if self.sha256 and fingerprint(place) != self.sha256.lower():
             raise ReadError(
-                f"`{self.path}` must be the file the plan was written for, got: other contents",
-                hint="correct its `sha256` in the plan if the change is meant",
+                f"`{self.path}` has changed since the plan was written",
+                hint="correct its `sha256` in the plan if the change is intended",
             )
         return place
 
@@ -121,7 +121,7 @@ class Output:
         if not 1 <= self.copies <= _MOST_COPIES:
             raise PlanError(
                 f"`copies` must be from 1 to {_MOST_COPIES:,}, got: {self.copies}",
-                hint="5 to 20 show what drawing adds to the doubt; every copy tells more of the people",
+                hint="5 to 20 show the uncertainty that drawing adds; each copy discloses more",
             )
 
 

@@ -199,9 +199,8 @@ class Plan:
             for plan in self.parts.values()
             for source in (*([plan.data] if plan.data else []), *plan.resources.values())
         ]
-        return {
-            source.path: locate(source.path, folder) for source, folder in sources if not source.is_builtin
-        }
+        files = [(source.path, folder) for source, folder in sources if not source.is_builtin]
+        return {path: locate(path, folder) for path, folder in files}
 
     def seen_from(self, folder: Path) -> Self:
         """The same plan in another folder: every file that it reads, and its keys, as seen from there."""
@@ -237,7 +236,7 @@ class Plan:
         found = self.recipe.warnings(self.schema) if self.schema else []
         found += self.vacuous
         if not self.recipe.steps:
-            found.append("the plan has no steps: the columns would be released as they are")
+            found.append("the plan has no steps: the columns would be released unchanged")
         elif self.schema:
             found += _warn_of_unprotected_keys(self.schema, self.recipe, self.left_out)
         return found + (bare_numbers(self.schema, self.output.drop) if self.schema else [])
@@ -247,14 +246,14 @@ class Plan:
         if self.tables:
             return [f"{name}: {blocker}" for name, plan in self.tables.items() for blocker in plan.blockers()]
         if self.schema is None:
-            return ["the plan must declare the columns, got: none"]
+            return ["the plan declares no columns"]
         columns = [name for name in self.schema.names if name not in self.left_out]
         undecided = [name for name in self.schema.columns_without_role() if name in columns]
         blockers = []
         if not columns:
-            blockers.append("at least one column must be released, got: none")
+            blockers.append("no column would be released")
         if undecided:
-            blockers.append(f"every released column must have a role, got none for: {quoted(undecided)}")
+            blockers.append(f"these columns have no role: {quoted(undecided)}")
         return blockers
 
     @property
@@ -279,7 +278,7 @@ def _warn_of_unprotected_keys(schema: Schema, recipe: Recipe, left_out: Sequence
     keys = [name for name in schema.with_role(Role.KEY) if name not in left_out]
     if not keys or {name for step in recipe.steps for name in step.resolve(schema)} & set(keys):
         return []
-    return [f"no step protects any of the keys, {quoted(keys)}: they leave as they are"]
+    return [f"no step protects any of the keys, {quoted(keys)}: they are released unchanged"]
 
 
 def remaining_identifiers(schema: Schema, drop: Sequence[str]) -> list[str]:
@@ -291,7 +290,7 @@ def remaining_identifiers(schema: Schema, drop: Sequence[str]) -> list[str]:
 def bare_numbers(schema: Schema, drop: Sequence[str]) -> list[str]:
     """Warn of the numbers of persons, households and groups that would be released as they are."""
     return [
-        f"`{column.name}` is the {column.role}'s number, released as it is: give it a `pseudonym`"
+        f"`{column.name}` is the {column.role}'s number, released unchanged: give it a `pseudonym`"
         for column in schema.columns
         if column.role in UNIT_ROLES and not column.pseudonym and column.name not in drop
     ]
@@ -318,9 +317,7 @@ def _read_linked_plans(
     """Read the plans of several tables, gathering the faults of all."""
     beside = sorted(set(spec) - _BESIDE_TABLES)
     if beside:
-        faults.append(
-            f"a plan of several tables says everything in its tables, got beside them: {quoted(beside)}"
-        )
+        faults.append(f"a plan of several tables has all in [tables], got outside: {quoted(beside)}")
     plans = {}
     for name, part in parts.items():
         try:
@@ -328,14 +325,12 @@ def _read_linked_plans(
                 raise PlanError("it must be a plan for one table")
             plans[name] = Plan.from_dict(part, folder=folder)
             if plans[name].output.copies > 1:
-                raise PlanError(
-                    "`copies` must be 1 where tables are linked: each copy would need the others'"
-                )
+                raise PlanError("`copies` must be 1 where tables are linked")
         except PlanError as error:
             faults += [f"{name}: {line}" for line in error.lines]
     paths = [locate(plan.output.path, folder) for plan in plans.values() if plan.output.path]
     if len({path.resolve() if isinstance(path, Path) else path for path in paths}) < len(paths):
-        faults.append("each table must be written to a file of its own, got: the same `path` twice")
+        faults.append("two tables have the same `path`: each needs its own")
     raise_all("the plan", faults)
     return plans
 
@@ -376,14 +371,11 @@ def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
             schema.resolve(scenario.columns)
         except UnknownNameError as error:
             yield f"scenario `{scenario.name}`: {error.line}"
-    yield from (
-        f"`drop` names a column that is not declared: `{name}`"
-        for name in plan.output.drop
-        if name not in schema
-    )
+    undeclared = [name for name in plan.output.drop if name not in schema]
+    yield from (f"`drop` names a column that is not declared: `{name}`" for name in undeclared)
     series = plan.series
     if series is not None and schema.only_role(Role.PERSON) is None:
-        yield 'series: a column must tell whose each record is (role = "person"), got: none'
+        yield 'series: no column numbers the persons (role = "person")'
     if series is not None and series.record and series.record not in schema:
         yield f"series: `record` names a column that is not declared: `{series.record}`"
     for name in () if series is None else series.course:

@@ -78,9 +78,11 @@ class Intruder:
     def why_knows_nothing(self) -> str:
         """Why there is no such intruder in a table that has none of the columns."""
         if self.columns:
-            return f"scenario `{self.name}` knows no column of its kinds"
+            return f"scenario `{self.name}`: none of its columns has a kind that this intruder knows"
         kinds = "" if self.kinds == tuple(Kind) else " or ".join(self.kinds) + " "
-        return f"scenario `{self.name}`: the table has no {kinds}column that is {' or '.join(self.roles)}"
+        return (
+            f"scenario `{self.name}`: the table has no {kinds}column with the role {' or '.join(self.roles)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Profile(_Defaults):
         given = ("name", "text", *(item.name for item in fields(_Defaults)))
         values |= read_values(cls, spec, faults, given=given, makers=makers)
         if values.get("intruders") == ():
-            faults.append("a profile must have at least one scenario, got: none")
+            faults.append("a profile needs at least one scenario, got: none")
         raise_all(f"the profile `{name}`", [*faults, *repeated_names(names)])
         return cls(name=name, text=text, **values)
 
@@ -226,18 +228,16 @@ class Profile(_Defaults):
         the profile asks in a scenario that the plan has taken from it is asked once.
         """
         if plan.schema is None:
-            raise PlanError("the plan must declare its columns to take a profile, got: none")
+            raise PlanError("a profile can only be applied to a plan that declares its columns")
         if plan.tables:
-            raise PlanError("a profile must be applied to a plan for one table, got: several tables")
+            raise PlanError("a profile can only be applied to a plan of one table, got: several tables")
         untouched = plan.scenarios == (Scenario(),) and not plan.requirements and not plan.required_in
         scenarios = () if untouched else plan.scenarios
         ours = self.scenarios(plan.schema)
         ours = tuple(scenario for scenario in ours if scenario not in scenarios)
         clash = sorted({scenario.name for scenario in scenarios} & {scenario.name for scenario in ours})
         if clash:
-            raise PlanError(
-                f"a profile's scenario must have a name of its own in the plan, got twice: {quoted(clash)}"
-            )
+            raise PlanError(f"the plan and the profile both have a scenario named {quoted(clash)}")
         required = {
             scenario.name: (*plan.requirements, *plan.required_in.get(scenario.name, ()))
             for scenario in scenarios

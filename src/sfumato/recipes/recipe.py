@@ -130,25 +130,22 @@ class Step:
             yield f"{self.method.name}: `tuned` must name its parameters, got: {quoted(strange)}"
         name, kinds = self.method.name, " or ".join(sorted(self.method.kinds))
         if not columns:
-            yield f"{name} must find a {kinds} column to protect, got: none"
+            yield f"{name} needs a {kinds} column to protect, got: none"
         wrong = [each for each in columns if schema[each].kind not in self.method.kinds]
         if wrong:
             have = ", ".join(f"`{each}` ({schema[each].kind})" for each in wrong)
-            yield f"{name} must be given {kinds} columns, got: {have}"
+            yield f"{name} protects {kinds} columns, got: {have}"
         others = (*self.within, *([self.together] if self.together else []))
         yield from (f"{name}: there is no column `{each}`" for each in others if each not in schema)
         if self.method.gives.deassociated and others:
-            yield (
-                f"{name} must see all records at once, as buckets join them: it takes neither `within` nor "
-                "`together`"
-            )
+            yield f"{name} works on all records at once: it takes neither `within` nor `together`"
         if len(set(self.within)) < len(self.within):
             yield f"{name}: `within` must name each column once, got: {quoted(self.within)}"
         if self.together and self.method.gives.new_columns:  # which are of each record, not of the first
-            yield f"{name} must be taken without `together`, as it adds columns, got: `{self.together}`"
+            yield f"{name} adds columns, so it cannot be used with `together`, got: `{self.together}`"
         both = sorted(set(columns) & set(others))
         if both:
-            yield f"{name}: a column cannot be protected and group the records: {quoted(both)}"
+            yield f"{name}: a column cannot both be protected and group the records: {quoted(both)}"
         yield from self._parameter_faults(schema, set(columns))
 
     def _parameter_faults(self, schema: Schema, columns: set[str]) -> Iterator[str]:
@@ -172,7 +169,7 @@ class Step:
         real = [name for name in schema.said_of_people() if name not in drawn]
         if real and self.method.takes.whole_records:
             name = self.method.name
-            yield f"what {quoted(real)} says stays real, in its own record: {name} draws the rest only"
+            yield f"{quoted(real)} keep their real values in each record: {name} synthesises only the rest"
 
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""
@@ -182,7 +179,7 @@ class Step:
             inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
             if inside and outside:
                 yield (
-                    f"{quoted(inside)} and {quoted(outside)} tell the same story, but {self.method.name} "
+                    f"{quoted(inside)} and {quoted(outside)} are strongly related, but {self.method.name} "
                     f"protects only {quoted(inside)}"
                 )
 
@@ -224,8 +221,8 @@ class Step:
         unmet = self.method.unmet(table, release, run)
         if unmet:
             raise UnreachableError(
-                f"the whole release of {self.method.name} must meet what is asked, got: {'; '.join(unmet)}",
-                hint="leave out `within` and `together`, or ask for less: each part alone meets it",
+                f"{self.method.name} meets it in each part, but not in the whole release: {'; '.join(unmet)}",
+                hint="leave out `within` and `together`, or require less",
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,8 +244,8 @@ def below_k_note(figures: Mapping[str, float]) -> str:
     if not count:
         return ""
     return (
-        f"alike to fewer than k, since values are missing in their group: {count_noun(count, 'record')}; "
-        "complete the values before, or take a method that enforces k (mondrian, local-suppression)"
+        f"in a class of fewer than k, because of missing values: {count_noun(count, 'record')}; complete the "
+        "values before, or use a method that enforces k (mondrian, local-suppression)"
     )
 
 
@@ -260,8 +257,8 @@ def _lone_groups(release: Release, columns: Sequence[str]) -> Iterator[str]:
             alone = int(table.nodes[name].lone[codes[codes >= 0]].sum())
             if alone:
                 yield (
-                    f"{alone} records show a group in `{name}` that stands for one value only, which the "
-                    "file tells; a hierarchy of all values that there can be would hide it"
+                    f"{count_noun(alone, 'record')} with a group in `{name}` that stands for one value only, "
+                    "as the file reveals; a hierarchy of all possible values would hide that"
                 )
 
 
@@ -275,8 +272,8 @@ def _randomness_of_remaining(randomness: ByPlace, release: Release, step: Step) 
         return randomness.subset(release.source_rows)
     if step.method.randomness.stochastic:
         raise RefusedError(
-            f"{step.method.name} must know in a series whose the records are, got: records of nobody",
-            hint="take it before the step that makes new records",
+            f"{step.method.name} in a series needs records of known persons, got: new records",
+            hint="move it before the step that makes new records",
         )
     return randomness
 
@@ -297,12 +294,12 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     n_unchanged = _count_unchanged(table, release, np.concatenate(alone)) if alone else 0
     if not n_unchanged:
         return release
-    note = f"{n_unchanged} records of persons alone in their stratum"
+    note = f"{count_noun(n_unchanged, 'record')} of persons alone in their stratum"
     gives = step.method.gives
     if gives.imputed or gives.other_records:  # to leave a record as it is may be all they do
-        return release.with_notes(f"{note} are left as they are by {step.method.name}")
+        return release.with_notes(f"{step.method.name} left unchanged: {note}")
     raise DataError(
-        f"{step.method.name} must change the records of every stratum, got unchanged: {note}",
+        f"{step.method.name} cannot change {note}",
         hint="merge small strata before, or protect these columns without `within`",
     )
 
@@ -372,9 +369,9 @@ def _require_equal_members(step: Step, table: Table, firsts: Ints) -> None:
         differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
         if differs:
             raise DataError(
-                f"`{name}` must be the same for all records of a `{step.together}` to be treated together, "
-                f"got: {differs} records that differ",
-                hint="leave out `together`: a rule between it and what is protected would be broken for some"
+                f"`{name}` must be equal in all records of a `{step.together}` to protect them together, "
+                f"got: {count_noun(differs, 'record')} with another value",
+                hint="leave out `together`: else a rule with this column would be violated"
                 if name in ruled
                 else "leave out `together`, or protect this column in a step of its own",
             )
@@ -384,10 +381,7 @@ def _places(step: Step, release: Release, n: int) -> Ints:
     """Where each of ``n`` records stands in a release, −1 where it was left out."""
     rows = release.source_rows
     if rows is None or len(np.unique(rows)) < len(rows):
-        raise PlanError(
-            f"{step.method.name} must keep or leave out records to treat them `together`, "
-            "got: it makes new ones"
-        )
+        raise PlanError(f"{step.method.name} makes new records, so it cannot be used with `together`")
     places = np.full(n, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     return places
@@ -412,9 +406,8 @@ class Recipe:
     @property
     def unrepeatable(self) -> tuple[str, ...]:
         """The methods whose chance no seed repeats."""
-        return tuple(
-            dict.fromkeys(step.method.name for step in self.steps if not step.method.randomness.replay)
-        )
+        noisy = (step.method for step in self.steps if not step.method.randomness.replay)
+        return tuple(dict.fromkeys(method.name for method in noisy))
 
     def faults(self, schema: Schema) -> list[str]:
         """What is wrong with the recipe for a table of this schema."""
@@ -424,8 +417,8 @@ class Recipe:
             for fault in step.faults(schema)
         ]
         faults += [
-            f"step {number}: {step.method.name} must be the last step, as values stand apart from their "
-            "records after it"
+            f"step {number}: {step.method.name} must be the last step, as it separates values from their "
+            "records"
             for number, step in enumerate(self.steps[:-1], start=1)
             if step.method.gives.deassociated
         ]
@@ -438,10 +431,8 @@ class Recipe:
             columns = set(step.resolve(schema))
             both = sorted(columns & generalised)
             if both and not step.method.takes.generalised:
-                yield (
-                    f"step {number}: {step.method.name} must be given exact values, got: {quoted(both)}, "
-                    "which an earlier step generalises"
-                )
+                needs = f"{step.method.name} needs exact values, but"
+                yield f"step {number}: {needs} an earlier step generalises {quoted(both)}"
             if step.method.gives.generalised:
                 generalised |= columns
             elif step.method.gives.imputed:
@@ -470,9 +461,9 @@ class Recipe:
             unmet = step.method.unmet(table.aimed_at(columns), release, run)
             if unmet:
                 raise UnreachableError(
-                    f"what step {number} ({step.method.name}) enforced must hold of the whole release, "
-                    f"got: {'; '.join(unmet)}",
-                    hint="take this step last, or leave its columns alone in the steps after it",
+                    f"what step {number} ({step.method.name}) enforced does not hold after all steps: "
+                    f"{'; '.join(unmet)}",
+                    hint="move this step to the end, or leave its columns out of the steps after it",
                 )
 
     def follow(self, table: Table, run: Run) -> Iterator[Release]:
@@ -515,9 +506,9 @@ class Recipe:
         ]
         if unsuitable:
             raise RefusedError(
-                "in a series a method must draw for each person, so that nobody takes the mean of several "
-                f"releases, got: {quoted(dict.fromkeys(unsuitable))}, whose chance is of all records",
-                hint="take noise, pram, date-shifting or m-invariance, or a method without chance",
+                f"{quoted(dict.fromkeys(unsuitable))} cannot keep the noise of each person the same in a "
+                "series, so an intruder could average several releases",
+                hint="use noise, pram, date-shifting or m-invariance, or a method without randomness",
             )
 
     def _void_guarantee(self, number: int, schema: Schema, made: Release) -> Release:

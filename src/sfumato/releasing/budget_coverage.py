@@ -43,21 +43,16 @@ class BudgetCoverage:
         if not self.uncovered:
             return ""
         only = f"only {quoted(self.covered)}" if self.covered else "no released column"
-        are = "is" if len(self.uncovered) == 1 else "are"
-        return (
-            f"ε covers {only}; {quoted(self.uncovered)} {are} released without it: no guarantee for a person"
-        )
+        others = f"{quoted(self.uncovered)} {'is' if len(self.uncovered) == 1 else 'are'} released without it"
+        return f"ε covers {only}; {others}: no guarantee for a person"
 
     def statement(self, budget: PrivacyBudget) -> dict[str, Any]:
         """A budget as a dictionary for JSON, which promises nothing to a person if columns are uncovered."""
         payload = budget.to_dict()
         if self.uncovered:
             payload.pop("advantage_at_most", None)
-            payload |= {
-                "guarantee": NO_GUARANTEE,
-                "coverage": self.sentence,
-                "uncovered": list(self.uncovered),
-            }
+            payload |= {"guarantee": NO_GUARANTEE, "coverage": self.sentence}
+            payload["uncovered"] = list(self.uncovered)
         return payload
 
 
@@ -105,11 +100,8 @@ def _private_columns(step: Provenance, original: Table) -> set[str]:
     if step.together:
         return set()
     shows_holes = step.parameters.get("missing") == "shown"
-    return {
-        name
-        for name in step.columns
-        if name in original.schema and not (shows_holes and original.missing(name).any())
-    }
+    known = [name for name in step.columns if name in original.schema]
+    return {name for name in known if not (shows_holes and original.missing(name).any())}
 
 
 def _is_by_column(method: type[Method], step: Provenance, original: Table, covered: Collection[str]) -> bool:

@@ -55,18 +55,10 @@ def carry_out(
     if blockers:
         raise PlanError.gather("the plan", blockers, hint="correct the columns in the plan")
     run, (keys, new_keys) = replace(run, randomness=run.randomness.for_release()), keys_of(plan)
-    parts = {
-        name: _carry_out(
-            part,
-            run.at("table", name) if name else run,
-            before,
-            protect,
-            table,
-            name=name,
-            key=keys.get(name),
-        )
-        for name, part in plan.parts.items()
-    }
+    parts = {}
+    for name, part in plan.parts.items():
+        here = run.at("table", name) if name else run
+        parts[name] = _carry_out(part, here, before, protect, table, name=name, key=keys.get(name))
     tables = {name: part.release.first for name, part in parts.items()}
     return PlanOutcome(with_joins(parts, run), run.randomness, dangling(tables), new_keys)
 
@@ -116,7 +108,7 @@ def _carry_out(
         there = run.at("copy", copy) if copy else run  # the first is the one that there would be alone
         release, own = postprocess(protect(table, there), table, plan.output, run, key=key)
         if copy and not release.plain:
-            raise PlanError("several copies must be of one table each, got: a release of several tables")
+            raise PlanError("`copies` above 1 needs a release of one table, got: several tables")
         if own and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
             plan.recipe.require_guarantees(table, release, run)
         made.append(release)
@@ -133,10 +125,8 @@ def _carry_out(
         *measured_risk_notes(table, made, run),
         *(member.notes if member else ()),
     )
-    broken = max(
-        (violations(each.reading()) for each in made),
-        key=lambda found_violations: sum(v.records for v in found_violations),
-    )
+    found = (violations(each.reading()) for each in made)
+    broken = max(found, key=lambda each: sum(violation.records for violation in each))
     further = tuple(made[1:])
     return TableOutcome(
         plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member

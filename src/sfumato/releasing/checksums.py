@@ -35,10 +35,8 @@ _LAST = "# sha256 of the lines above: "
 
 def sums_of(folder: Path, names: Iterable[str], *, seen_from: str = "") -> str:
     """The list of files of a folder, by names seen from it or from a folder in it."""
-    lines = "".join(
-        f"{fingerprint(folder / name)}  {posixpath.relpath(name, seen_from or '.')}\n"
-        for name in sorted(names)
-    )
+    start = seen_from or "."
+    lines = "".join(f"{fingerprint(folder / n)}  {posixpath.relpath(n, start)}\n" for n in sorted(names))
     return f"{lines}{_LAST}{_hash(lines)}\n"
 
 

@@ -24,7 +24,7 @@ from sfumato.study.evaluate import EvaluationCase, evaluate
 def judge_copies(
     copies: Sequence[Release], case: EvaluationCase, demands: Sequence[Demand], run: Run
 ) -> dict[str, tuple[Score, str]]:
-    """The worst score of each demand over all copies, by its label, and what it was looked at in, in words.
+    """The worst score of each demand over all copies, by its label, and what was measured, in words.
 
     A risk that can see several copies at once is also judged by all of them together: one below the other,
     and the mean of them where records map. Others are judged on each copy alone, which is said.
@@ -38,7 +38,7 @@ def judge_copies(
         found.append(evaluate(view, _rehearsing(case, len(copies), number), together, run).scores)
     judged = {}
     for label, demand in label_demands(demands):
-        how = "and of all together" if _sees(demand.measure) else "each looked at alone"
+        how = "and of all together" if _sees(demand.measure) else "each measured alone"
         seen = [each[label] for each in found if label in each]
         judged[label] = (_worst(demand, seen), f"the worst of {len(copies)} copies, {how}")
     return judged
@@ -105,9 +105,8 @@ def _worst(demand: Demand, scores: Sequence[Score]) -> Score:
 
 def _views(copies: Sequence[Release]) -> Iterator[Release]:
     """What an intruder makes of all copies: one below the other, and their mean."""
-    yield concatenate_releases(
-        [(Origin.identity(_n_sources(each)), each) for each in copies], keep_order=False
-    )
+    sources = [(Origin.identity(_n_sources(each)), each) for each in copies]
+    yield concatenate_releases(sources, keep_order=False)
     mean = mean_of(copies)
     if mean is not None:
         yield mean
@@ -126,9 +125,8 @@ def mean_of(copies: Sequence[Release]) -> Release | None:
     rows = [each.source_rows for each in copies]
     if any(each is None or len(np.unique(each)) < len(each) for each in rows):
         return None
-    aligned = [
-        reorder(each, np.argsort(own)) for each, own in zip(copies, rows, strict=True) if own is not None
-    ]
+    pairs = zip(copies, rows, strict=True)
+    aligned = [reorder(each, np.argsort(own)) for each, own in pairs if own is not None]
     first = aligned[0]
     if any(not np.array_equal(each.source_rows, first.source_rows) for each in aligned[1:]):  # type: ignore[arg-type]
         return None

@@ -40,24 +40,22 @@ from sfumato.study.evaluate import EvaluationCase, evaluate
 
 #: What is looked for, by name, and what must hold.
 RULES: Mapping[str, str] = {
-    "identifier-left-in": "no column may name people",
-    "contact-left-in": "no text may hold an e-mail address, or a phone, account or identity number",
+    "identifier-left-in": "no column may identify people directly",
+    "contact-left-in": "no text may contain an e-mail address, or a phone, account or identity number",
     "role-missing": "every column must have a role",
-    "rule-broken": "every record must keep what the schema promises",
-    "nothing-required": "something must be required of the risk of the release",
+    "rule-broken": "every record must satisfy the constraints of the schema",
+    "nothing-required": "a requirement must limit the risk of the release",
     "requirement-missed": "every requirement must be met",
-    "not-private": "what is spent for differential privacy must be a guarantee",
-    "seed-guessable": "nobody may find by trying what chance has done",
+    "not-private": "a privacy budget must be a differential-privacy guarantee",
+    "seed-guessable": "the random seed must not be guessable",
 }
 
 _MIN_PROPOSAL_CONFIDENCE = 0.8  # of a proposal that is believed whatever was declared
 
-#: Said wherever a release stops because nobody has said what it must meet.
-NOTHING_REQUIRED = "a release must have a requirement to be judged by"
 #: The way on where the seed can be guessed.
 DRAW_SEED = (
-    "leave out --seed (in Python `seed`): the operating system draws one; or give one of 128 random bits "
-    "that you keep secret"
+    "leave out --seed (in Python `seed`), and the operating system draws one; or give one of 128 random "
+    "bits, and keep it secret"
 )
 
 
@@ -121,19 +119,18 @@ class Decision:
     def require_leave(self, *, hint: str = "") -> None:
         """Raise what keeps it from leaving, unless someone has taken that on; the hint says the way on."""
         if not self.may_leave:
-            raise RequirementError(
-                f"{self._why_not}, so nothing was written; {self._reasons}", hint=hint or self.way_on
-            )
+            message = f"{self._why_not}, so nothing was written; {self._reasons}"
+            raise RequirementError(message, hint=hint or self.way_on)
 
     @property
     def _why_not(self) -> str:
         rules = {each.rule for each in self.findings}
         if rules == {"nothing-required"}:
-            return f"{NOTHING_REQUIRED}, got: none"
+            return "no requirement limits the risk of the release"
         if rules == {"requirement-missed"}:
             missed = sum(not each.is_met for each in self.judgements)
             return f"{missed} of {len(self.judgements)} requirements are not met"
-        return f"{self.subject} may not leave ({count_noun(len(self.findings), 'finding')})"
+        return f"{self.subject} may not leave ({count_noun(len(self.findings), 'problem')})"
 
     @property
     def _reasons(self) -> str:
@@ -144,7 +141,8 @@ class Decision:
     def way_on(self) -> str:
         """What to do about what blocks it."""
         alone = {each.rule for each in self.findings} == {"seed-guessable"}
-        return f'{DRAW_SEED if alone else "mend it"}; or --override "REASON", which is recorded'
+        fix = DRAW_SEED if alone else "fix what is listed"
+        return f'{fix}; or release it anyway with --override "REASON", which is recorded'
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record."""
@@ -197,9 +195,8 @@ def decide_reproduced(outcome: PlanOutcome, trail: Mapping[str, Any]) -> Decisio
     """The decision that a private trail tells of, on what was made again to be compared with what left."""
     override = trail.get("override", {}).get("override", "")
     missed = () if override else tuple(_requirement_findings(outcome.judgements))
-    return Decision(
-        "the release", missed, outcome.judgements, override, bool(outcome.unjudged_tables), outcome
-    )
+    unjudged = bool(outcome.unjudged_tables)
+    return Decision("the release", missed, outcome.judgements, override, unjudged, outcome)
 
 
 def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
@@ -212,9 +209,8 @@ def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
 
 def require_secret_seed(plan: Plan, run: Run, *, subject: str, override: str = "") -> None:
     """Raise before any work if a release would hang on a seed that is guessed, unless that is overridden."""
-    Decision(
-        subject, tuple(_guessable(run.randomness, plan.parts.values())), override=override
-    ).require_leave()
+    found = tuple(_guessable(run.randomness, plan.parts.values()))
+    Decision(subject, found, override=override).require_leave()
 
 
 def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: bool = False) -> Decision:
@@ -228,14 +224,13 @@ def foresee(plan: Plan, tables: Mapping[str, Table], *, subject: str, unjudged: 
         if table is not None and part.schema is not None:
             touched = {each for step in part.recipe.steps for each in step.resolve(part.schema)}
             bare = [each for each in table.names if each not in {*part.left_out, *touched}]
-            found += [
-                replace(each, message=f"{where}{each.message}") for each in _identifiers(table.select(bare))
-            ]
+            shown = _identifiers(table.select(bare))
+            found += [replace(each, message=f"{where}{each.message}") for each in shown]
         if not part.risk_demands and not unjudged:
             stake = None
             if table is not None:
                 stake = key_exposure_of(part, table, None, Run(resources=load_resources(part)))
-            exposure = stake.sentence() if stake else "nobody has looked"
+            exposure = stake.sentence() if stake else "the keys were not examined"
             why = why_unjudged((each.requirement for each in part.demands), exposure)
             found.append(Finding("nothing-required", where + why))
     return Decision(subject, tuple(found))
@@ -256,9 +251,8 @@ def decide_file(
     alone the file is judged as its own release, and what needs the original is not met.
     """
     undecided, alone = table.schema.columns_without_role(), original is None
-    case = EvaluationCase(
-        _as_keys(table if original is None else original, undecided), resources=run.resources
-    )
+    seen_table = table if original is None else original
+    case = EvaluationCase(_as_keys(seen_table, undecided), resources=run.resources)
     if alone and joining_columns(table):
         release = Release.unchanged(case.table)
     judgements = []
@@ -267,11 +261,11 @@ def decide_file(
         (score,) = evaluate(seen, case, [demand], run).scores.values()
         judgements.append(Judgement(demand.requirement, demand.scenario.name, score))
     findings = [*_identifiers(table)]
-    findings += [Finding("role-missing", f"nobody has said what `{name}` is to others") for name in undecided]
+    findings += [Finding("role-missing", f"`{n}` has no role: add --role {n}=ROLE") for n in undecided]
     findings += _rule_findings(violations(table))
     asked = [demand.requirement for demand in demands]
     if not any(each.judges == "risk" for each in asked):
-        why = why_unjudged(asked, "nobody has said what its risk must meet")
+        why = why_unjudged(asked, "no requirement on its risk is given")
         findings.append(Finding("nothing-required", why))
     findings += _requirement_findings(judgements)
     return Decision(subject, tuple(findings), tuple(judgements))
@@ -289,21 +283,19 @@ def _identifiers(table: Table) -> Iterator[Finding]:
     Any other is searched for what names somebody in a single text. A key that only its name speaks against,
     as of a hospital's number, is judged as a key where several share each value.
     """
-    schema = table.schema
+    schema, rule = table.schema, "identifier-left-in"
     for warning in bare_numbers(schema, ()):
-        yield Finding("identifier-left-in", warning)
+        yield Finding(rule, warning)
     for proposal in guess(table.frame):
         column = schema[proposal.column.name]
         if column.pseudonym or column.role in UNIT_ROLES:
             continue
         if column.role is Role.IDENTIFIER:
-            yield Finding("identifier-left-in", f"`{column.name}` {_identifier_by(column)}")
+            yield Finding(rule, f"`{column.name}` {_identifier_by(column)}")
         elif _numbers_persons(proposal) and column.role is not Role.KEY:  # a key is judged as one
-            yield Finding("identifier-left-in", f"`{column.name}` joins persons: {proposal.role_reason}")
+            yield Finding(rule, f"`{column.name}` links the records of a person: {proposal.role_reason}")
         elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
-            yield Finding(
-                "identifier-left-in", f"`{column.name}` looks as if it named people: {proposal.role_reason}"
-            )
+            yield Finding(rule, f"`{column.name}` looks like a direct identifier: {proposal.role_reason}")
         else:
             yield from _contacts(table, column.name)
 
@@ -315,8 +307,8 @@ def _numbers_persons(proposal: Guess) -> bool:
 def _identifier_by(column: Column) -> str:
     """Who says that a column is an identifier."""
     if column.role_basis:
-        return f"is taken for an identifier ({column.role_basis})"
-    return "is declared an identifier"
+        return f"is taken as a direct identifier ({column.role_basis})"
+    return "is declared as a direct identifier"
 
 
 def _is_shared_key(table: Table, column: Column) -> bool:
@@ -331,12 +323,13 @@ def _is_shared_key(table: Table, column: Column) -> bool:
 def _contacts(table: Table, name: str) -> Iterator[Finding]:
     """What a column shows of how to reach or name somebody, in a cell, a set, a label or a codebook."""
     for what, texts in contacts_in(shown_texts(table, name)).counts.items():
-        yield Finding("contact-left-in", f"`{name}` holds {what} in {count_noun(texts, 'different text')}")
+        yield Finding("contact-left-in", f"`{name}` contains {what} in {count_noun(texts, 'different text')}")
 
 
 def _rule_findings(broken: Sequence[Violation]) -> Iterator[Finding]:
     for each in broken:
-        yield Finding("rule-broken", f"{each.records} records break the promise that {each.promise}")
+        verb, records = "violates" if each.records == 1 else "violate", count_noun(each.records, "record")
+        yield Finding("rule-broken", f"{records} {verb} the constraint: {each.promise}")
 
 
 def _not_private(release: Release) -> Iterator[Finding]:
@@ -351,7 +344,7 @@ def _uncovered_column_findings(outcome: PlanOutcome) -> Iterator[Finding]:
     if sentence := outcome.coverage.sentence:
         yield Finding(
             "not-private",
-            f"{sentence} (protect all that is released by private steps, also which values are "
+            f"{sentence} (protect every released column by private steps, including which values are "
             "missing, or drop these columns)",
         )
 
@@ -361,7 +354,8 @@ def _guessable(chance: ByPlace, plans: Iterable[Plan]) -> Iterator[Finding]:
     if chance.is_guessable and any(plan.output.shuffle or plan.recipe.stochastic for plan in plans):
         yield Finding(
             "seed-guessable",
-            "the seed was given and is below 2^64: who tries all of them undoes the noise, or the shuffling",
+            "the seed was given and is below 2^64: an intruder who tries all of them can undo the noise or "
+            "the shuffling",
         )
 
 

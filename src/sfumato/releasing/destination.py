@@ -41,7 +41,7 @@ class Destination:
     def places(self) -> Mapping[str, Path | str]:
         """Where each table goes: a file, or the address of a table in a database."""
         if not all(plan.output.path for plan in self.plan.parts.values()):
-            raise PlanError("the plan must say where the release goes", hint='write [output] with path = "…"')
+            raise PlanError("the plan names no output", hint='add path = "…" to its [output]')
         return {name: locate(plan.output.path, plan.folder) for name, plan in self.plan.parts.items()}
 
     def copies(self, name: str) -> list[Path | str]:
@@ -50,7 +50,7 @@ class Destination:
         if count == 1:
             return [place]
         if not isinstance(place, Path):
-            raise PlanError("several copies must go to files, got: a table of a database")
+            raise PlanError("several copies must be written to files, got: a database")
         return [place.with_suffix(f".{copy}{place.suffix}") for copy in range(1, count + 1)]
 
     def files(self, name: str, tables: Iterable[str]) -> dict[str, Path | str]:
@@ -60,8 +60,8 @@ class Destination:
             return {names[0]: place}
         if not isinstance(place, Path):
             raise PlanError(
-                f"a release of {len(names)} tables must go to files, got: one table of a database",
-                hint="give a file: its name is that of the files, with one more word each",
+                f"a release of {len(names)} tables must be written to files, got: one table of a database",
+                hint="name a file: each table goes to a file of that name with one word added",
             )
         return {each: place.with_name(f"{place.stem}.{each}{place.suffix}") for each in names}
 
@@ -118,7 +118,7 @@ def _require_no_release_folder(places: Iterable[Path | str]) -> None:
         folder = place.parent if isinstance(place, Path) else None
         if folder is not None and any(has_private_part(each) for each in (folder, folder.parent)):
             raise WriteError(
-                f"`{place}` must not lie in a release folder, got: one that was written as a whole",
+                f"`{place}` is in a release folder, which can only be replaced as a whole",
                 hint="`sfumato release PLAN --out FOLDER --overwrite` replaces it; or choose another `path`",
             )
 

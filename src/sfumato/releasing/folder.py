@@ -83,7 +83,7 @@ class ReleaseFolder:
         moved = plan.seen_from(home)
         names = {name: _file_name(part) for name, part in moved.parts.items()}
         if len(set(names.values())) < len(names):
-            raise PlanError("each table must have a file of its own in a release folder, got: a name twice")
+            raise PlanError("two tables have the same file name: each needs its own in a release folder")
         parts = {
             name: replace(part, output=replace(part.output, path=f"../{names[name]}"))
             for name, part in moved.parts.items()
@@ -134,24 +134,24 @@ class ReleaseFolder:
         """Raise unless nothing is there, or what may be overwritten and is nobody else's."""
         place, real = self.place, self.real
         if not real.parent.is_dir():
-            raise WriteError(f"the folder of `{place}` must exist, got: none there")
+            raise WriteError(f"Folder not found: {place.parent}")
         if real.exists() and not real.is_dir():
-            raise WriteError(f"`{place}` must be a folder, got: a file", hint="name another with --out")
+            raise WriteError(f"`{place}` is a file, not a folder", hint="name a folder with --out")
         if Path.cwd().is_relative_to(real):
             raise WriteError(
-                f"`{place}` must be another folder than the one you are in, as it is replaced as a whole",
+                f"`{place}` is the folder you are in, and a release replaces its folder as a whole",
                 hint="name a new folder with --out",
             )
         if not real.exists() or not any(real.iterdir()):
             return
         if not self.overwrite:
             raise WriteError(
-                f"`{place}` must not exist yet, got: a folder with files",
-                hint="choose another name, or allow it with --overwrite (in Python overwrite=True)",
+                f"`{place}` exists already and is not empty",
+                hint="choose another name, or replace it with --overwrite (in Python overwrite=True)",
             )
         if not is_release_folder(real):
             raise WriteError(
-                f"`{place}` must be the folder of a release to be overwritten, got: other files",
+                f"`{place}` is not overwritten: it is not a release folder",
                 hint="name a new folder with --out",
             )
         self._require_ours(real)
@@ -160,21 +160,20 @@ class ReleaseFolder:
         for original in self.originals:
             if original.resolve().is_relative_to(real):
                 raise WriteError(
-                    f"`{self.place}` must not hold what is read, got: `{original}`",
-                    hint="an original is never overwritten: name a new folder with --out",
+                    f"`{self.place}` is not overwritten: it contains the input `{original}`",
+                    hint="name a new folder with --out",
                 )
         own = self.source.resolve() if self.source else None
         for name, state in states_of(real).items():
             if state == "signature":
                 raise WriteError(
-                    f"`{self.place}` must not be signed to be overwritten, got: `{name}`",
-                    hint="it is a signature of the release that is there: move it away first",
+                    f"`{self.place}` is not overwritten: it is signed by `{name}`",
+                    hint="move the signature away first: it belongs to the release that is there",
                 )
             if state in {"added", "different", "unchecked"} and real / name != own:
-                what = "is none of the release" if state == "added" else "is not as it was written"
+                what = "is not part of its release" if state == "added" else "was changed after the release"
                 raise WriteError(
-                    f"`{self.place}` must hold nothing but its release to be overwritten, got: `{name}`, "
-                    f"which {what}",
+                    f"`{self.place}` is not overwritten: `{name}` {what}",
                     hint="move it away first, or name a new folder with --out",
                 )
 
@@ -184,7 +183,7 @@ class ReleaseFolder:
             real = key.resolve()
             if real.is_relative_to(self.real) and real.parent != self.real / PRIVATE:
                 raise WriteError(
-                    f"the key `{key}` must not lie with what leaves, got: a place in `{self.place}`",
+                    f"the key `{key}` is among the files that are released in `{self.place}`",
                     hint=f"keep it elsewhere, or in {self.place / PRIVATE}",
                 )
 
@@ -200,12 +199,12 @@ def _file_name(plan: Plan) -> str:
     path = plan.output.path
     if addresses.is_address(path):
         raise PlanError(
-            "the output of a release folder must be a file, got: a table of a database",
+            "a release folder needs a file as its output, got: a table of a database",
             hint="`sfumato run` writes into databases; or name a file in [output]",
         )
     name = Path(path).name
     if name in _TAKEN or not name.isprintable() or "\\" in name:
-        raise PlanError(f"a table of a release folder must have a name that is free, got: `{name}`")
+        raise PlanError(f"a release folder cannot have a table called `{name}`", hint="choose another `path`")
     return name
 
 

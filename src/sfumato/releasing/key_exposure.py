@@ -11,7 +11,8 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.recipes.plan import Plan
 from sfumato.risk.anonymity import KAnonymity
-from sfumato.study.column_changes import Loss, join_names
+from sfumato.study.column_changes import Loss
+from sfumato.study.column_sentences import join_names
 from sfumato.study.evaluate import EvaluationCase, evaluate
 
 

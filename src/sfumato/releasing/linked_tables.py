@@ -44,12 +44,12 @@ class Join:
         """Score the records of all tables as those of the persons they are of."""
         if not measure.counts.joins_person_records:
             return Score.refused(
-                f"tables that `{self.number}` joins leave together, and {measure.name} looks at each alone"
+                f"`{self.number}` links tables that are released together; {measure.name} measures each alone"
             )
         if not all(self.parts[name].release.plain for name in self.tables):
             return Score.refused(
-                f"tables that `{self.number}` joins leave together, and in one of them values stand apart "
-                f"from their records, where {measure.name} cannot see both"
+                f"`{self.number}` links tables that are released together; {measure.name} cannot measure "
+                "them together, because one of them separates values from their records"
             )
         return score_of(measure, self.evidence(scenario), run)
 
@@ -59,9 +59,8 @@ class Join:
         for (name, number), part in zip(self.places, parts, strict=True):
             named = {each.name: each for each in part.plan.scenarios}
             seen = Evidence(part.original, part.release, named.get(scenario, Scenario()))
-            known += [
-                self._column_at_place(name, number, each) for each in seen.known_columns if each != number
-            ]
+            columns = [each for each in seen.known_columns if each != number]
+            known += [self._column_at_place(name, number, each) for each in columns]
         ends = accumulate(len(part.original) for part in parts)
         origins = [
             Origin(range(end - len(part.original), end)).then(part.release.origin)
@@ -84,9 +83,8 @@ class Join:
     def _stack_tables(self, tables: Sequence[Table]) -> Table:
         frames, columns, nodes = [], dict[str, Column](), dict[str, Nodes]()
         for (name, number), table in zip(self.places, tables, strict=True):
-            names = {
-                each: self._column_at_place(name, number, each) for each in table.names if each != number
-            }
+            others = [each for each in table.names if each != number]
+            names = {each: self._column_at_place(name, number, each) for each in others}
             shown = table.frame.select(pl.col(old).alias(new) for old, new in names.items())
             whose = _numbers(table, number).alias(self.number)
             frames.append(shown.with_columns(whose, pl.lit(f"{name} {number}").alias(_TABLE)))
@@ -134,8 +132,8 @@ def unlinked_table_notes(parts: Mapping[str, TableOutcome]) -> dict[str, str]:
         for there, other, numbers in seen:
             if column.pseudonym != other.pseudonym and own.is_in(numbers.implode()).any():
                 found[name] = (
-                    f"`{there}.{other.name}` and `{name}.{number}` number the same people under different "
-                    "pseudonyms: nobody can join the tables, and each is judged alone"
+                    f"`{there}.{other.name}` and `{name}.{number}` give the same people different "
+                    "pseudonyms: the tables cannot be joined, and each is judged alone"
                 )
         seen.append((name, column, own.drop_nulls()))
     return found

@@ -27,7 +27,7 @@ _ROWS_LOOKED_AT = 10_000
 def load(plan: Plan) -> Table:
     """Read the plan's data as its schema says."""
     if plan.data is None:
-        raise PlanError("the plan must name its data", hint='write [data] with path = "…"')
+        raise PlanError("the plan names no data", hint='add [data] with path = "…"')
     return _read_source(plan.data, plan, schema=plan.schema)
 
 
@@ -117,8 +117,8 @@ def require_file(source: Any, reading: Mapping[str, Any]) -> None:
     if is_plan(source) or not named or str(source).startswith("builtin:"):
         what = "a plan" if is_plan(source) else "a built-in data set" if named else "a table"
         raise ParameterError(
-            f"`{min(reading)}` must be said of a file of data, got: {what}",
-            hint="write it into [data] of the plan" if is_plan(source) else "",
+            f"`{min(reading)}` can only be given for a data file, got: {what}",
+            hint="write it in [data] of the plan" if is_plan(source) else "",
         )
 
 
@@ -161,7 +161,6 @@ def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any
         if name not in frame.columns:
             raise UnknownNameError.of("column", name, frame.columns)
     guesses = guess(frame, facts)
-    found = survey(
-        frame, [each.with_given_role(roles or {}) for each in guesses], guess_related(frame, guesses)
-    )
+    given = [each.with_given_role(roles or {}) for each in guesses]
+    found = survey(frame, given, guess_related(frame, guesses))
     return replace(found, notes=tuple(dialect.notes()), reading=dialect.to_dict()) if dialect else found

@@ -51,9 +51,8 @@ def mappings_of(part: TableOutcome) -> dict[str, pl.DataFrame]:
     known = np.flatnonzero(rows >= 0)
     beside, released = part.original.take(rows[known]), release.first.take(known)
     names = [each.column for each in part.lost if each.outcome in {"ranges", "groups", "changed"}]
-    found = {
-        name: _mapping(beside, released, name) for name in names if _is_recoded(part.original, release, name)
-    }
+    recoded = [name for name in names if _is_recoded(part.original, release, name)]
+    found = {name: _mapping(beside, released, name) for name in recoded}
     return {name: mapping for name, mapping in found.items() if mapping is not None}
 
 

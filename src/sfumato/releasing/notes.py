@@ -19,7 +19,7 @@ from sfumato.core.run import Run
 from sfumato.data.relations.associations import find_related
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import WriteError, quoted
+from sfumato.errors import WriteError, count_noun, quoted
 from sfumato.io import FORMATS, losses
 from sfumato.io.formats import written_suffix
 from sfumato.recipes.plan import Plan
@@ -32,11 +32,8 @@ from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 def notes_of(original: Table, release: Release, lost: Sequence[Loss]) -> tuple[str, ...]:
     """Sentences on a release, in the order in which one would read them; no cell is in them."""
     unchanged = {loss.column for loss in lost if loss.fate == "untouched"}
-    return (
-        *_on_numbers(original, release),
-        *_on_weights(release),
-        *_related_column_notes(original, release, unchanged),
-    )
+    related = _related_column_notes(original, release, unchanged)
+    return (*_on_numbers(original, release), *_on_weights(release), *related)
 
 
 def format_notes(plan: Plan, release: Release) -> Iterator[str]:
@@ -49,7 +46,7 @@ def format_notes(plan: Plan, release: Release) -> Iterator[str]:
     except WriteError:
         return  # which writing says
     if written_suffix(source) == Path(out).suffix.lower() != Path(source).suffix.lower():
-        yield f"`{Path(out).name}` is of another format than the original, which can only be read"
+        yield f"`{Path(out).name}` has another format: that of the original can be read, but not written"
 
 
 def total_budget(copies: Sequence[Release]) -> PrivacyBudget:
@@ -67,10 +64,10 @@ def budget_notes(original: Table, copies: Sequence[Release]) -> Iterator[str]:
     if len(copies[0].provenance) * len(copies) == 1:  # one says it itself
         return
     if len({(each.unit, each.neighbours) for each in spent.spent}) > 1:
-        yield "what private steps spent does not add up: they hide other units, or have other neighbours"
+        yield "the budgets of the private steps do not add up: their units or their neighbours differ"
         return
     total = spent.total()
-    meant = f"no test of whether someone is in the data gains more than {total.advantage:.3f}"
+    meant = f"no test of membership has an advantage above {total.advantage:.3f} over guessing"
     yield (
         f"all private steps and copies together spend ε = {total.epsilon:.4g}, δ = {total.delta:.2g}: "
         f"{uncovered or meant}"
@@ -86,7 +83,7 @@ def measured_risk_notes(original: Table, copies: Sequence[Release], run: Run) ->
     scores = evaluate(copies[0], case, measures, run.at("beside ε").silent(), allow_sampling=True).scores
     scores_text = ", ".join(f"{name} {_score_text(score)}" for name, score in scores.items())
     part = " and does not cover all columns" if coverage_of(copies[0], original).uncovered else ""
-    yield f"measured beside ε, which fixes none of it{part}: {scores_text}"
+    yield f"risks that were measured, as ε does not limit them{part}: {scores_text}"
 
 
 def _score_text(score: Score) -> str:
@@ -95,7 +92,7 @@ def _score_text(score: Score) -> str:
 
 def _on_numbers(original: Table, release: Release) -> Iterator[str]:
     for name in joining(Evidence(original, release)):
-        yield f"`{name}` stays and tells which records belong together: they are judged together"
+        yield f"`{name}` is released and links records that belong together: these are judged together"
 
 
 def _on_weights(release: Release) -> Iterator[str]:
@@ -106,19 +103,19 @@ def _on_weights(release: Release) -> Iterator[str]:
     if exact is None:
         if table.frame[name].n_unique() > 1:
             yield (
-                f"the weights in `{name}` are exact: records that share one may be of one household, and it "
-                'tells the stratum; without `weights = "exact"` in the output they are averaged'
+                f"the weights in `{name}` are exact: equal weights may reveal records of one household, and "
+                'a weight the stratum; without `weights = "exact"` in the output they are averaged'
             )
         return
     there = ~np.isnan(exact.values)
     before, after = exact.values[there], table.numbers(name)[there]
     if (before != after).any():
-        yield _weight_averaging_note(
-            name, exact.by, float(after.var() / before.var()), estimate_changes(table, exact)
-        )
+        variance, changes = float(after.var() / before.var()), estimate_changes(table, exact)
+        yield _weight_averaging_note(name, exact.by, variance, changes)
     few = int((~there).sum())
     if 0 < few < LEAST_RECORDS:
-        yield f"{few} records lack a weight in `{name}`, which tells them from others: drop or complete them"
+        records = count_noun(few, "record")
+        yield f"{records} without a weight in `{name}` can be told apart: drop or complete them"
 
 
 def _weight_averaging_note(
@@ -145,4 +142,4 @@ def _related_column_notes(original: Table, release: Release, unchanged: Abstract
         others = [name for name in left if name in unchanged - used and schema[name].role is not Role.KEY]
         if changed and others:
             hidden, shown = (quoted(names, " and ") for names in (changed, others))
-            yield f"{shown} left as it was may give {hidden} back: they are related"
+            yield f"{shown} may reveal {hidden}: they are related, and {shown} is unchanged"

@@ -107,7 +107,7 @@ class TableOutcome:
     @property
     def at_stake(self) -> str:
         """Who is alone in its keys, where nothing is required of its risk."""
-        stake = self.stake.sentence() if self.stake else "no key is known"
+        stake = self.stake.sentence() if self.stake else "there is no key to examine"
         return why_unjudged((each.requirement for each in self.judgements), stake)
 
     @property
@@ -155,9 +155,7 @@ def _tables(release: Release) -> dict[str, Any]:
     """Of a release of several tables what each of them is."""
     if len(release.tables) == 1:
         return {}
-    sizes = {
-        name: {"records": len(table), "columns": list(table.names)} for name, table in release.tables.items()
-    }
+    sizes = {n: {"records": len(t), "columns": list(t.names)} for n, t in release.tables.items()}
     return {"files": sizes}
 
 
@@ -206,11 +204,8 @@ class PlanOutcome:
     @property
     def unjudged_tables(self) -> list[str]:
         """The tables of whose risk nothing was required, each as what is at stake in it."""
-        return [
-            (f"{name}: " if name else "") + part.at_stake
-            for name, part in self.parts.items()
-            if not part.is_judged
-        ]
+        unjudged = {name: part for name, part in self.parts.items() if not part.is_judged}
+        return [(f"{name}: " if name else "") + part.at_stake for name, part in unjudged.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""

@@ -47,8 +47,8 @@ def postprocess(
     if output.repair:
         if not release.plain:
             raise PlanError(
-                "a release to be repaired must be one table of records, got: values apart from their records",
-                hint="take `repair` out of the output: these values are those of the original",
+                "this release cannot be repaired: its method separates values from their records",
+                hint="remove `repair` from the output: these values are those of the original",
             )
         if release.budget:  # what is not private may not mend what is
             unseen = dropped & set(coverage_of(release, original).uncovered)
@@ -90,7 +90,7 @@ def _table_to_release(
             continue
         table = read_released_column(table, name, original, known.values)
         table, count = _without_naming(table, name, original, known, run)
-        changes |= {f"`{name}` shown without values that few have": count} if count else {}
+        changes |= {f"`{name}` with rare values hidden": count} if count else {}
     return table, changes
 
 
@@ -103,7 +103,7 @@ def _with_safe_weights(
         return table, None, {}
     name = str(table.schema.only_role(Role.WEIGHT))
     count = int((np.nan_to_num(safe.numbers(name)) != np.nan_to_num(exact.values)).sum())
-    return safe, exact, {f"`{name}` averaged over records that look alike": count} if count else {}
+    return safe, exact, {f"`{name}` averaged within equivalence classes": count} if count else {}
 
 
 def _without_naming(
@@ -224,7 +224,7 @@ def _shown_texts(table: Table, name: str) -> set[str]:
 
 
 def dangling(tables: Mapping[str, Table]) -> dict[str, int]:
-    """How many numbers of people stand in one table and not in another that has them, by pair of columns."""
+    """How many numbers of people are in one table and not in another that has them, by pair of columns."""
     holders: dict[str, list[tuple[str, pl.Series]]] = {}
     for name, table in tables.items():
         for column in table.schema.columns:

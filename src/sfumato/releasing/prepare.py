@@ -1,15 +1,10 @@
-"""Makes a plan of what was asked: **the one place** where options, answers and files get their meaning.
-
-Whoever asks (a verb, a Python call, a page) fills a `Request`. A source may be data, a plan, or a release:
-a folder that `release` wrote, or a file in one, brings the plan along by which it was released.
-"""
+"""Makes a plan of what was asked: **the one place** where options, answers and files get their meaning."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,18 +18,24 @@ from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import MATTERS, Kind, Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, ReadError, UnknownNameError, quoted
+from sfumato.errors import ParameterError, PlanError, ReadError, quoted
 from sfumato.io import frames
-from sfumato.io.addresses import is_address
 from sfumato.io.formats import written_suffix
-from sfumato.recipes.parts import Output, Source, locate
+from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.checksums import PRIVATE
-from sfumato.releasing.load import inspect, is_plan, load_resources, read, require_file
+from sfumato.releasing.load import inspect, is_plan, load_resources, read
 from sfumato.releasing.read_release import read_release
-from sfumato.releasing.trail import PLAN, plan_of_file
-from sfumato.study.evaluate import require_share
+from sfumato.releasing.request import (
+    Request,
+    require_columns,
+    resolve,
+    share_of,
+    with_control,
+    with_files,
+    with_hierarchies,
+    with_key,
+)
 
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview
@@ -51,214 +52,6 @@ SITTING_OUT, _FEWEST_ATTACKED = 0.2, 400
 
 #: Asks a person for the roles that nothing or little speaks for: by column the role, and whose word it is.
 Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What someone asks for: a source, and what they say of it; the rest is found or left as usual.
-
-    ``source`` is a path, a plan, a release, a built-in data set, a frame or a ``Table``; ``plan`` is a plan
-    beside it. ``columns`` are those that the intruder knows, ``matters`` those that analysts need most.
-    ``hierarchies`` are files by column,
-    ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
-    a file of others. ``reading`` says how a file of data is written, where that is not to be found out;
-    ``about`` what its owner says of a release, before what a plan says (see `About`).
-    """
-
-    source: Any = None
-    plan: Path | Plan | None = None
-    roles: Mapping[str, str] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    require: Sequence[str | Requirement] = ()
-    profile: Profile | str | Path | None = None
-    matters: tuple[str, ...] = ()
-    hierarchies: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, str] = field(default_factory=dict)
-    control: str | float = ""
-    pseudonym_key: str = ""
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    output: Mapping[str, Any] = field(default_factory=dict)
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        require_file(self.source, self.reading)
-
-    def source_as_given(self, source: Source) -> Source:
-        """A source that is read as was said."""
-        options = dict(self.reading)
-        if "header" in options:
-            options["header"] = "yes" if options["header"] else "no"
-        return replace(source, **options)
-
-
-# What a source stands for -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ResolvedSource:
-    """What a source stands for: a plan (an empty one where none is named), the data, and a released file."""
-
-    plan: Plan
-    data: Any
-    path: Path | None = None
-    released: Path | None = None
-    notes: tuple[str, ...] = ()
-
-    def read(self, request: Request) -> Table:
-        """The data, as was said, or as the plan says, that they are to be read."""
-        is_file = not str(self.data).startswith("builtin:") and isinstance(self.data, str | Path)
-        return read(self.data, schema=self.plan.schema, **(self.reading(request) if is_file else {}))
-
-    def reading(self, request: Request) -> dict[str, Any]:
-        """How the data are to be read."""
-        return request.source_as_given(self.plan.source_at("")).reading
-
-
-def resolve(request: Request, *, released: Any = None) -> ResolvedSource:
-    """Find out what a source and a released file beside it stand for, and the plan that belongs to them."""
-    source, given = request.source, request.plan
-    if given is None and isinstance(source, str | Path) and Path(source).is_dir():
-        table, plan, trail = _released_in(Path(source))
-        return ResolvedSource(plan, _data_of(plan, trail), None, table, _notes_on(table, trail))
-    if is_plan(source):
-        path = Path(source)
-        plan = Plan.read(path)
-        return ResolvedSource(plan, _data_of(plan, path), path, *_compare_roles(released, plan))
-    if given is not None:
-        file = None if isinstance(given, Plan) else given
-        plan = given if isinstance(given, Plan) else Plan.read(given)
-        return ResolvedSource(plan, source, file, *_compare_roles(released, plan))
-    found_plan = plan_of_file(released) if isinstance(released, str | Path) else None
-    if found_plan is None:
-        return ResolvedSource(Plan(), source, None, *_compare_roles(released, Plan()))
-    plan, trail = found_plan
-    return ResolvedSource(plan, source, None, Path(released), _notes_on(Path(released), trail))
-
-
-def _notes_on(released: Path, trail: Path) -> tuple[str, ...]:
-    return (f"roles and scenarios are those of the plan by which `{released}` was released, in `{trail}`",)
-
-
-def _released_in(folder: Path) -> tuple[Path, Plan, Path]:
-    """The table of a release folder, the plan by which it was released, and the trail that keeps it."""
-    if not (folder / PRIVATE / PLAN).is_file():
-        raise ReadError(
-            f"`{folder}` must be a file, or a release folder with its private part, got: a folder",
-            hint="name the files themselves: the original, then the released file",
-        )
-    released_files = [
-        (path, *found) for path in sorted(folder.iterdir()) if (found := plan_of_file(path)) is not None
-    ]
-    if not released_files:
-        raise ReadError(
-            f"`{folder}` must hold a table as it was released, got: none",
-            hint=f"`sfumato verify {folder}` says what has changed",
-        )
-    if len({plan.output.path for _, plan, _ in released_files}) > 1:
-        names = quoted(path.name for path, _, _ in released_files)
-        raise ParameterError(
-            f"`{folder}` must hold one table to be looked at as a whole, got: {names}",
-            hint="name the files themselves: the original, then the released file",
-        )
-    return released_files[0]
-
-
-def _data_of(plan: Plan, path: Path) -> str:
-    if plan.data is None:
-        raise PlanError(f"`{path}` must be a plan that names its data, got: none or several tables")
-    return plan.data.path if plan.data.is_builtin else str(plan.data.check(plan.folder))
-
-
-def _compare_roles(released: Any, plan: Plan) -> tuple[Path | None, tuple[str, ...]]:
-    """A released file, and how the roles of its own plan differ from those of the plan that is named."""
-    if not isinstance(released, str | Path) or str(released).startswith("builtin:"):
-        return None, ()
-    found_plan, place = plan_of_file(released), Path(released)
-    if found_plan is None or found_plan[0].schema is None or plan.schema is None:
-        return place, ()
-    then, now = found_plan[0].schema, plan.schema
-    differing = [
-        f"`{name}` ({then[name].role} then, {now[name].role or 'none'} now)"
-        for name in then.names
-        if name in now and then[name].role is not now[name].role
-    ]
-    note = f"the roles differ from those by which `{place}` was released: {', '.join(differing)}"
-    return place, (note,) if differing else ()
-
-
-# Other files ----------------------------------------------------------------------------------------------
-
-
-def with_files(plan: Plan, request: Request) -> Plan:
-    """A plan that also names the files that were asked for, all as they are seen from the present folder."""
-    resources = {
-        name: each if each.is_builtin else replace(each, path=str(locate(each.path, plan.folder)))
-        for name, each in plan.resources.items()
-    }
-    for column, path in request.hierarchies.items():
-        resources[_resource(column)] = Source(path, holds="hierarchy")
-    resources |= {name: Source(path) for name, path in request.resources.items()}
-    series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
-    output = with_key(plan, Path(), request)
-    plan = replace(plan, resources=resources, output=output, series=series, folder=Path())
-    return with_control(plan, request.control)
-
-
-def with_key(plan: Plan, folder: Path, request: Request) -> Output:
-    """The plan's output with its key of pseudonyms as seen from another folder, or that asked for."""
-    own = request.pseudonym_key
-    key = Path(own) if own else locate(plan.output.pseudonym_key, plan.folder)
-    if not (own or plan.output.pseudonym_key) or not isinstance(key, Path):
-        return plan.output
-    return replace(plan.output, pseudonym_key=os.path.relpath(key, folder))
-
-
-def with_control(plan: Plan, control: str | float) -> Plan:
-    """The plan with a control: a share of the persons who sit out a rehearsal, or a file of others."""
-    share = control if isinstance(control, float) else share_of(control)
-    if not control:
-        return plan
-    if share is not None:
-        require_share(share)
-        others = {name: each for name, each in plan.resources.items() if name != CONTROL}
-        parts = {name: with_control(part, control) for name, part in plan.tables.items()}
-        return replace(plan, control=share, resources=others, tables=parts)
-    if plan.tables:
-        raise ParameterError(
-            "`--control` must be a share of the persons for a plan of several tables, got: a file",
-            hint="in the plan each table can name one as its resource `control`",
-        )
-    text = str(control)
-    is_file = not text.startswith("builtin:") and not is_address(text)
-    place = os.path.relpath(text, plan.folder) if is_file else text
-    return replace(plan, control=0.0, resources={**plan.resources, CONTROL: Source(place)})
-
-
-def share_of(control: str) -> float | None:
-    """A share of the persons, if that is what was given as control, and no file."""
-    try:
-        return float(control)
-    except ValueError:
-        return None
-
-
-def with_hierarchies(schema: Schema, request: Request) -> Schema:
-    """A schema whose columns have the hierarchies that were asked for."""
-    require_columns(schema, tuple(request.hierarchies))
-    return schema.replace(
-        *(replace(schema[column], hierarchy=_resource(column)) for column in request.hierarchies)
-    )
-
-
-def _resource(column: str) -> str:
-    return f"hierarchy of {column}"
-
-
-def require_columns(schema: Schema, names: Sequence[str]) -> None:
-    """Stop at the first column that is not there, suggesting near names."""
-    for name in names:
-        if not name.startswith("@") and name not in schema:
-            raise UnknownNameError.of("column", name, schema.names)
 
 
 # What is looked at: `risk`, `utility`, `explain`, `compare`, `tune`, a file at the gate -------------------
@@ -286,7 +79,7 @@ class AssessmentRequest:
         """What to know where only the first intruder is looked at, and there are others."""
         if len(self.scenarios) == 1:
             return ""
-        return f"looked at against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
+        return f"measured against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
 
 
 def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> AssessmentRequest:
@@ -321,9 +114,7 @@ def prepare_file(
     if plan.data is not None and original is None and request.plan is None:
         original = _original_of(plan)
     if request.control and share_of(str(request.control)) is not None:
-        raise ParameterError(
-            "`--control` of a file must be a file of others, got: a share to rehearse a plan"
-        )
+        raise ParameterError("`--control` of a file must be a file of other people, got: a share")
     asked = replace(request, source=str(original or file), plan=plan, require=(), profile=None, roles={})
     question = prepare_question(asked, released=None if original is None else file, aligned=aligned)
     table = question.table if question.release is None else question.release.reading()
@@ -407,21 +198,16 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     schema = _pseudonymous(with_roles(schema, request.roles), request)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.columns_without_role()
-    known = (
-        replace(schema[name], role=Role.KEY, role_basis="nobody has decided, so taken as known")
-        for name in undecided
-    )
+    basis = "no role given, so taken as a key"
+    known = (replace(schema[name], role=Role.KEY, role_basis=basis) for name in undecided)
     plan = with_requirements(replace(plan, schema=schema.replace(*known)), request, step)
     if blockers := plan.blockers():
         raise PlanError("; ".join(blockers), hint="drop fewer columns")
     left = [name for name in undecided if name not in (*step.resolve(schema), *step.within, *plan.left_out)]
     notes = [f"warning: {warning}" for warning in plan.warnings()]
     if left:
-        names = quoted(left)
-        notes.insert(
-            0,
-            f"note: nobody has decided on {names}, released as they are: give them a --role, or --drop them",
-        )
+        free = f"released unchanged, as no role is given: {quoted(left)}"
+        notes.insert(0, f"note: {free}; give a --role, or --drop the column")
     return Prepared(plan, source=named.path, notes=(*named.notes, *notes))
 
 
@@ -434,8 +220,8 @@ def _pseudonymous(schema: Schema, request: Request) -> Schema:
     schema = with_pseudonyms(schema)
     if not any(column.pseudonym for column in schema.columns):
         raise PlanError(
-            "--pseudonym-key must find a number of persons or households, got: none",
-            hint="say which column it is: --role COLUMN=person",
+            "--pseudonym-key needs a column that numbers persons or households, got: none",
+            hint="name it with --role COLUMN=person",
         )
     return schema
 
@@ -447,9 +233,7 @@ def with_requirements(plan: Plan, request: Request, step: Step | None = None) ->
     """
     from sfumato.recipes.profile import Profile
 
-    wanted = tuple(
-        each if isinstance(each, Requirement) else Requirement.parse(each) for each in request.require
-    )
+    wanted = (r if isinstance(r, Requirement) else Requirement.parse(r) for r in request.require)
     plan = replace(plan, requirements=(*plan.requirements, *wanted))
     if request.profile:
         return Profile.of(request.profile).apply_to(plan)
@@ -491,15 +275,14 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 
     data, path = request.source, Path(request.source) if is_plan(request.source) else None
     plan = with_control(_named_plan(request), request.control)
-    plan = _dropping(
-        replace(plan, about=replace(plan.about, **request.about)), request.output.get("drop", ())
-    )
+    plan = replace(plan, about=replace(plan.about, **request.about))
+    plan = _dropping(plan, request.output.get("drop", ()))
     if plan.tables or plan.recipe.steps:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)
     if plan.series is not None:
         raise PlanError(
-            "a plan in a series must have steps, so that people keep the noise they have, got: none",
-            hint="release the first without [series] in it, and take the steps of its plan",
+            "a plan in a series needs steps, so that each person keeps the same noise, got: none",
+            hint="make the first release without [series], and copy the steps from its plan",
         )
     overview = inspect(data, roles=request.roles, **request.reading)
     schema = with_importance(_decide_roles(overview, request, ask), request.matters)
@@ -529,7 +312,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 def _dropping(plan: Plan, columns: Sequence[str]) -> Plan:
     """The plan that also leaves out some columns."""
     if columns and plan.tables:
-        raise ParameterError("--drop must be for one table, got: a plan of several")
+        raise ParameterError("--drop works for one table, got: a plan of several")
     drop = tuple(dict.fromkeys((*plan.output.drop, *columns)))
     return replace(plan, output=replace(plan.output, drop=drop))
 
@@ -586,16 +369,15 @@ def _as_it_stands(plan: Plan, request: Request) -> Plan:
 
     refused = [name for name in ("pseudonym_key", "control") if plan.tables and getattr(request, name)]
     if refused:
-        raise ParameterError(
-            f"--{refused[0].replace('_', '-')} must be for one table, got: a plan of several"
-        )
+        option = refused[0].replace("_", "-")
+        raise ParameterError(f"--{option} works for one table, got: a plan of several")
     if plan.tables and not any(part.recipe.steps for part in plan.parts.values()):
         raise PlanError(
-            "a plan of several tables must have steps to be released, got: none",
-            hint="search for those of one table at a time with `sfumato tune`",
+            "a plan of several tables needs steps, got: none",
+            hint="find the steps of one table at a time with `sfumato tune`",
         )
     if request.roles and plan.schema is None:
-        raise PlanError("roles must be given to a plan that declares its columns, got: one that does not")
+        raise PlanError("roles can only be given to a plan that declares its columns")
     if request.roles and plan.schema is not None:
         plan = replace(plan, schema=with_roles(plan.schema, request.roles))
     if request.matters and plan.schema is not None:
@@ -629,8 +411,7 @@ def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
     if undecided := schema.columns_without_role():
         flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in undecided)
-        names = quoted(undecided)
         raise PlanError(
-            f"every column must have a role before it is released, got none for: {names}",
-            hint=f"this leaves them out: {flags} (or say what each is to others: key, sensitive, other)",
+            f"these columns have no role: {quoted(undecided)}",
+            hint=f"give each one: key, sensitive or other; or remove them: {flags}",
         )

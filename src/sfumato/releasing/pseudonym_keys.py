@@ -49,13 +49,11 @@ def read_key(place: Path) -> bytes:
         shared = place.stat().st_mode & _OTHERS_MAY
         text = place.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ReadError(
-            f"the key `{place}` must be a file that can be read, got: {trouble_with(error)}"
-        ) from None
+        raise ReadError(f"cannot read the key `{place}`, got: {trouble_with(error)}") from None
     if shared:
         raise ReadError(
-            f"the key `{place}` must be readable by its owner only, got: a file that others may read",
-            hint=f"`chmod 600 {place.name}`; if others have read it, begin with a new key",
+            f"other users can read the key `{place}`",
+            hint=f"`chmod 600 {place.name}`; if others have read it, use a new key",
         )
     try:
         key = bytes.fromhex(text)
@@ -63,7 +61,7 @@ def read_key(place: Path) -> bytes:
         key = b""
     if len(key) != KEY_SIZE:
         raise ReadError(
-            f"the key `{place}` must hold {2 * KEY_SIZE} hexadecimal digits, got: something else",
-            hint="take it from where it is kept: with a new one nobody keeps their pseudonym",
+            f"`{place}` is not a key of {2 * KEY_SIZE} hexadecimal digits",
+            hint="restore the key: with a new one every pseudonym changes",
         )
     return key

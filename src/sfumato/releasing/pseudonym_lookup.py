@@ -30,7 +30,7 @@ def look_up(
     """
     keys, new = keys_of(plan)
     if new:
-        raise ReadError(f"the key `{next(iter(new))}` must be there to look back, got: no such file")
+        raise ReadError(f"Key not found: {next(iter(new))}")
     wanted = pl.Series([name.strip().lower() for name in names], dtype=pl.String)
     found: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
     by_name = dict(zip(wanted, names, strict=True))
@@ -40,8 +40,8 @@ def look_up(
         own = keys.get(table_name, secret)
         if own is None:
             raise PlanError(
-                "to look back, the plan must name the `pseudonym_key` of its output, got: none",
-                hint="without one the private trail of the release keeps it: name that with --trail",
+                "the plan names no `pseudonym_key` in its output",
+                hint="the private trail of the release has the key then: name it with --trail",
             )
         table = load(part)
         for column in table.schema.columns:

@@ -34,9 +34,7 @@ def conform_released(
     """Read a released frame as the original's schema and hierarchies say, and ``others`` that it has not."""
     known = [name for name in frame.columns if name in original.schema]
     if not known:
-        raise ParameterError(
-            "the protected table must share columns with the original, got: no common column"
-        )
+        raise ParameterError("the protected table and the original have no column in common")
     schema = _released_schema(frame, original.schema.select(known))
     schema = replace(schema, columns=(*schema.columns, *others))
     domains = domains_of(original, resources or {})
@@ -82,12 +80,11 @@ def join_released_files(
         place = path.with_name(spec["name"])
         if not place.is_file() or fingerprint(place) != spec["sha256"]:
             raise ParameterError(
-                f"`{place}` must lie beside `{path}` as it was written with it, got: "
-                f"{'another' if place.is_file() else 'none'}"
+                f"`{place}` must be beside `{path}`, unchanged since both were written, got: "
+                f"{'another file' if place.is_file() else 'none'}"
             )
-        others = [
-            Column(each, Kind.NOMINAL, Role.OTHER) for each in spec["keys"] if each not in original.schema
-        ]
+        keys = [each for each in spec["keys"] if each not in original.schema]
+        others = [Column(each, Kind.NOMINAL, Role.OTHER) for each in keys]
         others += [Column(each, Kind.CONTINUOUS, Role.WEIGHT) for each in spec["counts"]]
         tables[name] = conform_released(read_like(place, reading), original, others, resources=resources)
     layout = ReleaseLayout(
@@ -131,9 +128,9 @@ def read_release(
         )
     if is_out_of_order(original, table):
         raise ParameterError(
-            "an aligned release must have its records in the original's order, got: columns that agree "
-            "with it only by chance",
-            hint="releases are shuffled; leave it out: the private trail of the release tells who is who",
+            "the records are not in the order of the original: their columns agree only by chance",
+            hint="releases are shuffled: leave out --aligned (in Python `aligned`); the private trail of the "
+            "release maps the records",
         )
     return Release.record_by_record(table)
 

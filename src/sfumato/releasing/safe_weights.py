@@ -58,9 +58,8 @@ def average_weights(table: Table, release: Release, original: Table) -> tuple[Ta
         tuple(each[there] for each in _units_of(table, release, original)),
         tuple((codes[there], flags[there]) for codes, flags in _hidden_keys(table, release, original)),
     )
-    by, classes = classing.refine(
-        {each: replace(code, codes=code.codes[there]) for each, code in coded.items()}
-    )
+    present = {each: replace(code, codes=code.codes[there]) for each, code in coded.items()}
+    by, classes = classing.refine(present)
     averaged = exact.copy()
     averaged[there] = _means(exact[there], classes, table.schema[name])
     return _with_weights(table, name, exact, averaged), ExactWeights(exact, by)

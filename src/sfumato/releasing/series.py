@@ -27,7 +27,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.series import NOBODY, Identity
 from sfumato.data.strata import Stratum
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, ReadError, SfumatoError
+from sfumato.errors import PlanError, ReadError, SfumatoError, count_noun
 from sfumato.kernels.arrays import Floats, Words
 from sfumato.recipes.parts import SeriesSpec, fingerprint
 from sfumato.recipes.plan import Plan
@@ -81,9 +81,8 @@ class SeriesMember:
         if rows is None:
             return payload
         whose = {"persons": identity.persons(original), "units": identity.units(original)}
-        return payload | {
-            name: _encode_words(np.append(words, NOBODY)[rows]) for name, words in whose.items()
-        }
+        words = {name: np.append(each, NOBODY)[rows] for name, each in whose.items()}
+        return payload | {name: _encode_words(each) for name, each in words.items()}
 
 
 def enter_series(plan: Plan, name: str, table: Table, run: Run, *, read: Callable[[Plan], Table]) -> Run:
@@ -111,8 +110,8 @@ def _secret(found: Sequence[_EarlierRelease], run: Run) -> bytes:
     secrets = list(dict.fromkeys(each.secret for each in found if each.in_series))
     if len(secrets) > 1:
         raise PlanError(
-            f"the earlier releases must be of one series, got: {len(secrets)} of which none knows the others",
-            hint="name the first one, and those in whose plan it was named",
+            f"the earlier releases must be of one series, got: releases of {len(secrets)} series",
+            hint="name the first release, and those whose plan names it",
         )
     begun = secrets or [each.secret for each in found]
     return begun[0] if begun else run.randomness.series_secret
@@ -124,7 +123,7 @@ def _require_course(series_spec: SeriesSpec, found: Sequence[_EarlierRelease]) -
     if any(each.as_course != series_spec.as_course for each in before):
         raise PlanError(
             "`releases` and `course` of the series must be those of its earlier releases, got: others",
-            hint="write them as they stand in the plan of the first release, or begin a new series",
+            hint="copy them from the plan of the first release, or begin a new series",
         )
 
 
@@ -176,7 +175,7 @@ class _EarlierRelease:
         if name not in parts or "plan" not in parts[name]:
             raise ReadError(
                 f"`{trail}` must be the trail of an earlier release of the same table, got: another",
-                hint="name the folder of a release that a plan like this one has made",
+                hint="name the folder of a release of this table",
             )
         return cls(trail, payload, parts[name])
 
@@ -201,9 +200,8 @@ class _EarlierRelease:
         steps = Recipe.from_list(self.part["plan"].get("steps", ())).step_identities
         for each in self.part.get("fitted", ()):
             stratum = tuple(each.get("stratum", {}).values())
-            tables = {
-                name: _table(payload) for name, payload in each.items() if name not in {"step", "stratum"}
-            }
+            names = [name for name in each if name not in {"step", "stratum"}]
+            tables = {name: _table(each[name]) for name in names}
             yield (steps[each["step"] - 1], stratum), tables
 
     def wave(self, identity: Identity, table: Table, read: Callable[[Plan], Table]) -> Wave:
@@ -217,8 +215,8 @@ class _EarlierRelease:
             persons = units = np.zeros(len(release.first), dtype=np.uint64)
         elif original is None:
             raise ReadError(
-                f"`{self.trail.name}` must tell whose the records are, got: the trail of a release outside "
-                "of a series, whose original is not where its plan looks for it, or is another now",
+                f"`{self.trail.name}` cannot be followed: it is the trail of a release outside of a series, "
+                "and its original was moved or changed",
                 hint="put the original back where it was, or begin a new series",
             )
         else:
@@ -229,9 +227,7 @@ class _EarlierRelease:
             )
         reading = release.reading()
         if len(persons) != len(reading):
-            raise ReadError(
-                f"`{self.trail.name}` must tell whose each released record is, got: other records"
-            )
+            raise ReadError(f"`{self.trail.name}` does not fit the records of its release")
         return Wave(self.trail.name, reading, persons, units, release.buckets, original, keyed=self.in_series)
 
     def _original(self, read: Callable[[Plan], Table]) -> Table | None:
@@ -247,9 +243,8 @@ class _EarlierRelease:
         place = self._place(output["name"])
         if place is None or fingerprint(place) != output.get("sha256"):
             raise ReadError(
-                f"the earlier release of `{self.trail}` must be there as it was written, got: "
-                f"{'none' if place is None else 'other contents'}",
-                hint="put the file back beside its trail: what it tells is compared with the new one",
+                f"the earlier release of `{self.trail}` is {'missing' if place is None else 'changed'}",
+                hint="put the file back beside its trail: the new release is compared with it",
             )
         reading = self.plan.source_at("").reading
         if "joined" in self.part:
@@ -290,7 +285,7 @@ def _score_series(release: Release, case: EvaluationCase, run: Run) -> Iterator[
     found = evaluate(release, case, asked, run.silent(), allow_sampling=True).scores
     for measure in asked:
         score = found[str(measure)]
-        alone = "" if score.baseline is None else f"; of the last release alone {score.baseline:.3g}"
+        alone = "" if score.baseline is None else f"; for the last release alone {score.baseline:.3g}"
         value_text = f"{score.value:.3g}{alone}" if np.isfinite(score.value) else f"not known: {score.reason}"
         words = f"{measure.title}: {value_text}"
         yield {"measure": measure.name, "title": measure.title, "words": words, **score.to_dict()}
@@ -302,32 +297,32 @@ def _notes(plan: Plan, table: Table, waves: Waves) -> Iterator[str]:
     again = len(persons) - len(np.unique(persons))
     if again and not waves.identity.record:
         yield (
-            f"{again} further records of persons with several are told apart by their order: name the column "
-            "that tells them as `record` of the series"
+            f"{count_noun(again, 'further record')} of persons with several can only be told apart by "
+            "order: name a column that identifies them as `record` of the series"
         )
     fresh = sum(not wave.keyed for wave in waves.earlier)
     if fresh and plan.recipe.stochastic:
         yield (
-            f"{fresh} earlier releases were not made in a series: their noise is another, and who has them "
-            "too takes the mean"
+            f"{count_noun(fresh, 'earlier release')} made outside of the series with other noise: an "
+            "intruder with all releases can average it out"
         )
     planned, number = plan.series.releases if plan.series else 0, len(waves.earlier) + 1
     if number > planned and plan.recipe.stochastic:
         yield (
-            f"it is release {number} of a series that was made for {planned}: all of them tell more than was "
-            "meant, see `difference-risk`"
+            f"this is release {number} of a series planned for {planned}: together they disclose more than "
+            "planned, see `difference-risk`"
         )
     if plan.recipe.unrepeatable and waves.earlier:
         yield (
-            f"{', '.join(plan.recipe.unrepeatable)} draws fresh noise in every release: what all releases of "
-            "the series spend adds up"
+            f"{', '.join(plan.recipe.unrepeatable)} draws new noise in every release: the privacy budgets of "
+            "all releases of the series add up"
         )
     renumbered = _count_renumbered(table, waves) if waves.earlier else 0
     if renumbered:
         yield (
-            f"{renumbered} records of new persons have exactly the keys of persons who have left, and nobody "
-            "else has them: if they are the same people, give them the numbers they had, or all releases "
-            "together tell more of them than is measured"
+            f"{count_noun(renumbered, 'record')} of new persons with exactly the keys of a person who has "
+            "left, which no other record has: if they are the same people, give them their old numbers; else "
+            "the releases together disclose more than is measured"
         )
 
 
@@ -379,8 +374,8 @@ def _changes(evidence: Evidence, waves: Waves) -> Iterator[str]:
         outlying = _outlying(after[both, place] - before[places[both], place])
         if outlying:
             yield (
-                f"{outlying} records stand out by the change of `{name}` since the last release: who sees "
-                "both may know whose they are"
+                f"{count_noun(outlying, 'record')} with an outlying change of `{name}` since the last "
+                "release: an intruder with both releases may re-identify them"
             )
     for one, other in combinations(range(len(names)), 2):
         moved = _changed_correlation(before[:, [one, other]], after[:, [one, other]])

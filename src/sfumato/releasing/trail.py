@@ -67,8 +67,8 @@ def trails_in(place: Path) -> list[Path]:
         found = trail_paths(place)[:1]
     if not found:
         raise ReadError(
-            f"`{place}` must be a release with its private trail, got: none there",
-            hint="the trail is called NAME.private.json; only who has it can verify the release",
+            f"`{place}` has no private trail of a release",
+            hint="the trail is called NAME.private.json; its owner needs it to verify the release",
         )
     return found
 
@@ -109,11 +109,7 @@ def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Pat
 
 def environment() -> dict[str, str]:
     """Say the versions of everything that may change a number."""
-    found = {
-        "python": platform.python_version(),
-        "system": platform.system(),
-        "machine": platform.machine(),
-    }
+    found = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     for package in _NUMBER_MAKERS:
         try:
             found[package] = version(package)
@@ -130,8 +126,8 @@ def randomness_of(trail: Path, plan: Plan | None = None) -> ByPlace:
     steps = [name for part in (plan.parts.values() if plan else ()) for name in part.recipe.unrepeatable]
     if steps:
         raise ParameterError(
-            f"a replay must have chance that a seed repeats, got: {', '.join(dict.fromkeys(steps))}",
-            hint="its noise must not be repeatable: `sfumato verify` compares fingerprints",
+            f"a replay cannot repeat the noise of {', '.join(dict.fromkeys(steps))}",
+            hint="that noise must not be repeatable: `sfumato verify` compares fingerprints instead",
         )
     return randomness_of_trail(read_trail(trail))
 
@@ -149,12 +145,12 @@ def read_trail(trail: Path) -> dict[str, Any]:
         randomness_of_trail(payload), int(payload.get("trail", 1))
     except (OSError, ValueError, KeyError, TypeError, ParameterError):
         raise ReadError(
-            f"`{trail}` must be the private audit trail of an earlier run, got: a file without its seed",
-            hint="it is written beside the release as NAME.private.json, or in private/ of its folder",
+            f"`{trail}` is not the private audit trail of a run: it has no seed",
+            hint="the trail is beside the release, as NAME.private.json, or in private/ of its folder",
         ) from None
     if int(payload.get("trail", 1)) > FORMAT:
         raise ReadError(
-            f"`{trail}` must be a trail that sfumato {__version__} can read, got: one of a later version",
-            hint="read it with the version of sfumato that wrote it, or a newer one",
+            f"`{trail}` was written by a later version than sfumato {__version__}",
+            hint="read it with the version that wrote it, or a newer one",
         )
     return payload

@@ -92,9 +92,9 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     try:
         states = states_of(folder)
     except OSError as error:
-        raise ReadError(f"`{folder}` must be a folder that can be read, got: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read the folder `{folder}`, got: {trouble_with(error)}") from None
     notes = [
-        f"`{name}` is a signature: who made it says how it is checked; sfumato does not"
+        f"`{name}` is a signature, which sfumato does not check: ask the person who made it how to"
         for name, state in states.items()
         if state == "signature"
     ]
@@ -102,9 +102,8 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     if name not in states:
         return VerificationReport(states, ("the tables were not made again: `private` is not here", *notes))
     if states[name] != "unchanged":
-        return VerificationReport(
-            states, (f"the tables were not made again: `{name}` is {states[name]}", *notes)
-        )
+        why = f"the tables were not made again: `{name}` is {states[name]}"
+        return VerificationReport(states, (why, *notes))
     made = verify(trail, run, original=original)
     again = {posixpath.normpath(f"{PRIVATE}/{each}"): state for each, state in made.files.items()}
     reported = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
@@ -126,17 +125,16 @@ def verify(trail: Path, run: Run, *, original: str | None = None) -> Verificatio
     payload, folder = read_trail(trail), trail.parent
     if "written" not in payload:
         raise ReadError(
-            f"`{trail}` must tell which files left with it, got: the trail of an older version",
-            hint="`sfumato run PLAN --replay TRAIL` makes the release again",
+            f"`{trail}` does not list its files: an older version wrote it",
+            hint="reproduce the release with `sfumato run PLAN --replay TRAIL`",
         )
     states: dict[str, State] = {name: _state(folder / name, sha) for name, sha in payload["written"].items()}
     reason = _differing_versions(payload)
     try:
         plan = _plan_of(payload, folder, original)
         with TemporaryDirectory(prefix="sfumato-verify-") as fresh:
-            made = _reproduce_release(
-                plan, Path(fresh), replace(run, randomness=randomness_of_trail(payload)), payload
-            )
+            seeded = replace(run, randomness=randomness_of_trail(payload))
+            made = _reproduce_release(plan, Path(fresh), seeded, payload)
             for name, state in states.items():
                 if state != "missing" and (again := made.get((folder / name).resolve())) is not None:
                     states[name] = _compare_file(folder / name, again, state)
@@ -152,64 +150,58 @@ class _NotMade(Exception):  # noqa: N818  — it is a reason, and never leaves t
 def _differing_versions(payload: Mapping[str, Any]) -> list[str]:
     then, now = payload.get("environment", {}), environment()
     then, now = {"sfumato": payload.get("sfumato", ""), **then}, {"sfumato": __version__, **now}
-    other = [
-        f"{name} {then[name]} then, {now[name]} now" for name in now if then.get(name, now[name]) != now[name]
-    ]
-    return [f"made by other versions: {'; '.join(other)}"] if other else []
+    other = [f"{n} {then[n]} then, {now[n]} now" for n in now if then.get(n, now[n]) != now[n]]
+    return [f"versions differ: {'; '.join(other)}"] if other else []
 
 
 def _plan_of(payload: Mapping[str, Any], folder: Path, original: str | None) -> Plan:
     """The plan that the trail keeps, for the original it was followed on."""
     parts = payload.get("tables", {"": payload})
-    spec = (
-        {"tables": {name: part["plan"] for name, part in parts.items()}}
-        if "tables" in payload
-        else payload["plan"]
-    )
+    plans = {name: part["plan"] for name, part in parts.items()}
+    spec = {"tables": plans} if "tables" in payload else payload["plan"]
     plan = Plan.from_dict(spec, folder=folder / payload["folder"])
     if original is not None:
         if plan.tables:
-            raise PlanError("--original must be of a plan for one table, got: several tables")
+            raise PlanError("--original works for a plan of one table, got: several tables")
         plan = replace(plan, data=plan.source_at(str(Path(original).absolute())))
     for part in plan.parts.values():
         if part.recipe.unrepeatable:
-            raise _NotMade("a step never repeats itself, so that nobody can take its noise away")
+            raise _NotMade("a step draws new noise each time, so that its noise cannot be removed")
         if original is None and (part.data is None or part.data.path == STDIN):
-            raise _NotMade("the plan names no file; name the original with --original")
+            raise _NotMade("the plan names no file; give the original with --original")
         gone = [path for path, place in part.files.items() if isinstance(place, Path) and not place.is_file()]
         if part.data is not None and part.data.path in gone and original is None:
-            raise _NotMade("the original is not where the plan looks for it; name it with --original")
+            raise _NotMade("the original is not where the plan expects it; give it with --original")
         if any(source.path in gone for source in part.resources.values()):
-            raise _NotMade("another file that the plan reads is not where it looks for it")
+            raise _NotMade("another file is not where the plan expects it")
         try:
             trails_of(part)
         except ReadError:
-            raise _NotMade("an earlier release of the series is not where the plan looks for it") from None
+            raise _NotMade("an earlier release of the series is not where the plan expects it") from None
     if not all(place.is_file() for place in key_places(plan).values()):
-        raise _NotMade("the key of pseudonyms is not where the plan looks for it")
+        raise _NotMade("the key of the pseudonyms is not where the plan expects it")
     return plan
 
 
 def _reproduce_release(plan: Plan, fresh: Path, run: Run, payload: Mapping[str, Any]) -> dict[Path, Path]:
     """The files of the release, made again in a fresh folder, by where the released ones lie."""
     if any(addresses.is_address(part.output.path) for part in plan.parts.values()):
-        raise _NotMade("it went into a database")
+        raise _NotMade("the release went into a database")
     homes, parts = dict[Path, Path](), dict[str, Plan]()
     for number, (name, part) in enumerate(plan.parts.items()):
         home, place = fresh / str(number), part.folder / part.output.path
         home.mkdir()
         homes[home] = place.parent
-        parts[name] = replace(
-            with_absolute_paths(part), output=replace(part.output, path=str(home / place.name))
-        )
+        output = replace(part.output, path=str(home / place.name))
+        parts[name] = replace(with_absolute_paths(part), output=output)
     plan = replace(plan, tables=parts) if plan.tables else parts[""]
     contents = {part["contents"] for part in payload.get("tables", {"": payload}).values()}
 
     def the_same(_plan: Plan, table: Table, _run: Run) -> None:
         if table.digest.hex() not in contents:
             raise ReadError(
-                "the original must be the one that was released, got: other records",
-                hint="name the right file with --original",
+                "this is not the original that was released: its records differ",
+                hint="give the right file with --original",
             )
 
     try:

@@ -110,10 +110,8 @@ def files_of(folder: Path, trail: Path, written: Mapping[Path, Path]) -> dict[st
     def seen(path: Path) -> str:
         return Path(os.path.relpath(path, trail.parent)).as_posix()
 
-    return {
-        "folder": seen(folder),
-        "written": {seen(place): fingerprint(there) for place, there in written.items()},
-    }
+    files = {seen(place): fingerprint(there) for place, there in written.items()}
+    return {"folder": seen(folder), "written": files}
 
 
 def _private_tables(release: Release) -> dict[str, Any]:
@@ -142,8 +140,8 @@ def earlier_releases(ledger: Path, outcome: PlanOutcome) -> int:
             )  # fmt: skip
     except (ValueError, KeyError, TypeError):
         raise ReadError(
-            f"`{ledger}` must be the ledger of releases of this folder, got: a damaged line",
-            hint="put it away if nobody needs it: it tells that noise was drawn for the same data before",
+            f"the ledger of releases `{ledger}` has a damaged line",
+            hint="it records earlier noise for the same data: restore it, or move it away if not needed",
         ) from None
     return found
 

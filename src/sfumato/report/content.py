@@ -154,7 +154,7 @@ def public_digits(value: float, digits: int = 2, *, grain: float = 0.0) -> float
 def public_loss(measure: Measure, value: float | None, *, hides_each: bool, grain: float) -> float | None:
     """A loss as everybody may know it: the one place that says it of a number.
 
-    Shares of cells are in steps of 5 %, as in `Loss.public_sentence`; others in two digits. A mean of how far
+    Shares of cells are in steps of 5 %, as in `ColumnSentence`; others in two digits. A mean of how far
     values went has no end, so that one of them may make it up: it is told where it ``hides_each``.
     """
     if value is None or not (hides_each or all(map(math.isfinite, measure.bounds))):

@@ -10,7 +10,7 @@ from sfumato.core.release import Provenance
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role, Schema
 from sfumato.methods._centres import centre_for
-from sfumato.study.column_changes import join_names
+from sfumato.study.column_sentences import join_names
 
 Column = Mapping[str, Any]
 

@@ -48,6 +48,7 @@ from sfumato.report.recipients import THREATS, meant_for, recipients
 from sfumato.report.release_scores import ReleaseScores, is_number, measure_release
 from sfumato.report.score_entry import measure_title, score_entry
 from sfumato.report.words import DOMINATED, finite, plain
+from sfumato.study.column_sentences import ColumnSentence
 from sfumato.tuning.tuning_result import TuningResult
 from sfumato.version import __version__
 
@@ -204,13 +205,15 @@ def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult
         "source": _source(part),
         "records": {"original": len(part.original), "released": len(part.release.first)},
         **_shape(part),
-        "roles": _with_shares(_roles(part, {each.column: each.sentence() for each in part.lost}), part),
+        "roles": _with_shares(
+            _roles(part, {each.column: str(ColumnSentence(each)) for each in part.lost}), part
+        ),
         "scenarios": _scenarios(found, profile),
         "steps": [_step(each, part, parameters=True) for each in part.release.provenance],
         "requirements": [_requirement(each, profile) for each in part.judgements],
         "attacks": {threat: [e for e in risks if e["threat"] == threat] for threat in THREATS},
         "recipients": recipients(found),
-        "lost": [{"column": each.column, "sentence": each.sentence()} for each in part.lost],
+        "lost": [{"column": each.column, "sentence": str(ColumnSentence(each))} for each in part.lost],
         "utility": utility,
         "risks": risks,
         "listed": [each for each in (*risks, *utility) if each["measure"] in found.listed],
@@ -314,7 +317,7 @@ def _public(found: ReleaseScores, profile: Profile | None, tuned: TuningResult |
     hides = all(each.hides_each for each in part.lost)
     utility = [_coarse(*each, persons, hides_each=hides, grain=grain) for each in found.utilities.values()]
     pictures = _pictures(found, public=True)
-    lost = [{"column": each.column, "sentence": each.public_sentence()} for each in part.lost]
+    lost = [{"column": each.column, "sentence": str(ColumnSentence(each, public=True))} for each in part.lost]
     return {
         "records": {"released": len(part.release.first)},
         **_shape(part),

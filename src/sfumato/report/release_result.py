@@ -26,7 +26,7 @@ from sfumato.releasing.series import files_of_earlier
 from sfumato.report.evidence_file import FIRST_PAGE, change_note, data_card, evidence_of, text_or_unknown
 from sfumato.report.outcome import ReportContent, left_out_of, tell
 from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
-from sfumato.study.column_changes import sentences
+from sfumato.study.column_sentences import sentences
 from sfumato.tuning.tuning_result import TuningResult, describe
 
 

@@ -52,9 +52,8 @@ class Probe:
             task = "its settings as they are" if value is None else f"trying {value:.4g}"
             if self.task:
                 self.run.tell(self.task, len(self.seen), 0, f"{self.step.method.title}: {task}")
-            seen = self.seen[value] = ProbeResult(
-                value, self.step if value is None else self.step.with_drive(value)
-            )
+            step = self.step if value is None else self.step.with_drive(value)
+            seen = self.seen[value] = ProbeResult(value, step)
             self.go_on(seen, self.run, self.repeats)
         return self.seen[value]
 

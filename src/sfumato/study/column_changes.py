@@ -1,8 +1,7 @@
-"""What was lost by column: original beside release, as data and in words. Nothing per record."""
+"""What was lost by column, as data: original beside release; nothing per record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -23,18 +22,11 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 
 Fate = Literal["untouched", "changed", "emptied", "renamed", "left out", "made anew"]
 
-_DAYS = {"years": 365.25, "months": 30.44, "days": 1.0, "hours": 1 / 24, "minutes": 1 / 1440}
 _MICROSECONDS_A_DAY = 86_400e6
-#: Nearly all cells, and nearly all of a column that a range or group stands for.
-_WHOLE, _NEARLY = 0.99, 0.9
 #: What lies between these shares of the values is the spread of a column: nine of ten.
 _SPREAD_PERCENTILES = (5, 95)
 #: A mean that is farther from 0, in standard deviations, can have changed by a share of it.
 _MIN_MEAN_DEVIATIONS = 0.1
-#: A change of a mean that is worth a word: to the owner, and to everybody.
-_MOVED, _MOVED_MUCH = 0.005, 0.05
-
-Percent = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -146,108 +138,7 @@ class Loss:
         del payload["public_sizes"]
         gone = payload.pop("vanished") or {"categories": 0, "of": None, "share": 0.0}
         payload |= {"vanished": gone["categories"], "categories": gone["of"], "vanished_share": gone["share"]}
-        return {
-            key: float(f"{value:.2g}") if isinstance(value, float) else value
-            for key, value in payload.items()
-        }
-
-    def sentence(self) -> str:
-        """What happened to the column, without a verdict on it."""
-        return "; ".join(self._parts(public=False))
-
-    def public_sentence(self) -> str:
-        """What may be public of the column: the one place that says it, for every text that leaves.
-
-        Shares are rounded to 5 %, since those of changed cells tell the parameter of a method that changes at
-        random, and sizes to one digit or two; no mean, sum or end of the original from which one value
-        follows, and no category that few people had.
-        """
-        return "; ".join(self._parts(public=True))
-
-    def _parts(self, *, public: bool) -> Iterator[str]:
-        percent = _coarse_percent if public else _percent
-        if self.fate != "changed":
-            yield f"{self.column} {self.fate}"
-        elif self.width is not None:
-            yield self._in_ranges(public=public)
-        elif self.size is not None:
-            yield self._in_groups(public=public)
-        if self.changed:
-            yield self._change_text(public=public)
-        if self.suppressed and self.fate == "changed":
-            yield f"{percent(self.suppressed)} of {self.column} suppressed"
-        sizes = self.public_sizes
-        if public:
-            yield from _sentences_of_vanished(sizes.vanished, percent, public=True)
-        else:
-            yield from _sentences_of_vanished(self.vanished, percent)
-        yield from self._means(public=public)
-
-    def _means(self, *, public: bool) -> Iterator[str]:
-        """How mean and total moved, where they did by more than is worth a word."""
-        if public:
-            moved = self.public_sizes.mean_change
-            if moved is not None and abs(moved) >= _MOVED_MUCH:
-                yield f"its mean is {_shift(moved, _coarse_percent)}"
-            return
-        mean, total = (
-            "as before" if change is None or abs(change) < _MOVED else _shift(change, _large_percent)
-            for change in (self.mean_change, self.total_change)
-        )
-        total = mean if self.suppressed else total  # a part of the cells has a part of the total
-        by = "" if self.width is None else "by middles "
-        if mean == total != "as before":
-            yield f"{by}its mean {'is' if self.suppressed else 'and total are'} {mean}"
-        elif mean != total:
-            yield f"{by}its mean is {mean}, its total {total}"
-
-    def _in_ranges(self, *, public: bool) -> str:
-        sizes, percent = self.public_sizes, _coarse_percent if public else _percent
-        width, of = (sizes.width, sizes.of) if public else (self.width, self.of)
-        share = "" if self.coarser + self.suppressed > _WHOLE else f" for {percent(self.coarser)}"
-        if width is None:
-            return f"{self.column} in wide ranges{share}"
-        part = _of_spread(width, of, percent)
-        return f"{self.column} within {self._amount(width)}{part}{share}{self._emptiness_text(width, of)}"
-
-    def _in_groups(self, *, public: bool) -> str:
-        sizes, percent = self.public_sizes, _coarse_percent if public else _percent
-        size, of = (sizes.size, sizes.of) if public else (self.size, self.of)
-        large = f" of {_figure(size)} of {_figure(of)} values" if size and of else ""
-        if public and sizes.part:
-            size, of, large = sizes.part, 1.0, f" of {percent(sizes.part)} of its values"
-        order = {True: ", in order", False: ", out of order", None: ""}[self.in_order]
-        became = f"{percent(self.coarser)} of {self.column} became groups{large}{order}"
-        return f"{became}{self._emptiness_text(size, of)}"
-
-    def _emptiness_text(self, typical: float | None, of: float | None) -> str:
-        """That little is left, where nearly all cells stand for nearly all of the column."""
-        if not typical or not of or typical < _NEARLY * of or self.coarser + self.suppressed < _NEARLY:
-            return ""
-        return f": {'' if self.size == self.of else 'nearly '}nothing left"
-
-    def _change_text(self, *, public: bool) -> str:
-        sizes, name = self.public_sizes, self.column
-        if not public:
-            sentences = f"{_percent(self.changed)} of {name} changed"
-            part = _of_spread(self.moved, self.of, _percent)
-            return f"{sentences}, by {self._amount(self.moved)} on average{part}" if self.moved else sentences
-        if sizes.changed_cells < MIN_PERSONS_NAMED:
-            return f"fewer than {MIN_PERSONS_NAMED} values of {name} changed"
-        sentences = f"{_coarse_percent(self.changed)} of {name} changed"
-        if not sizes.move:
-            return sentences
-        by = f"by about {self._amount(sizes.move, digits=1)}"
-        part = _of_spread(sizes.move, sizes.of, _coarse_percent)
-        return (
-            f"{sentences}, {by} on average{part}" if sizes.is_mean else f"{sentences}, typically {by}{part}"
-        )
-
-    def _amount(self, value: float, *, digits: int = 2) -> str:
-        if not self.unit:
-            return _figure(value, digits)
-        unit = next((unit for unit, days in _DAYS.items() if value >= 2 * days), "minutes")
-        return f"{_figure(value / _DAYS[unit], digits)} {unit}"
+        return {k: float(f"{v:.2g}") if isinstance(v, float) else v for k, v in payload.items()}
 
 
 def losses(original: Table, release: Release) -> tuple[Loss, ...]:
@@ -257,18 +148,6 @@ def losses(original: Table, release: Release) -> tuple[Loss, ...]:
         reading, rows = reading.take(np.flatnonzero(rows >= 0)), rows[rows >= 0]
     tables = _TablePair(original, reading, rows)
     return tuple(_loss(name, tables) for name in original.names)
-
-
-def sentences(found: Sequence[Loss]) -> list[str]:
-    """What was lost by column, in words: what changed, column by column, then the others together."""
-    sentences = {loss.column: loss.sentence() for loss in found}
-    plain = [loss for loss in found if sentences[loss.column] == f"{loss.column} {loss.fate}"]
-    has_content = [sentences[loss.column] for loss in found if loss not in plain]
-    for fate in ("made anew", "emptied", "untouched", "renamed", "left out"):
-        names = [loss.column for loss in plain if loss.fate == fate]
-        if names:
-            has_content.append(f"{join_names(names)} {'given new numbers' if fate == 'renamed' else fate}")
-    return has_content
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,10 +367,8 @@ def _with_means(loss: Loss, pair: _ColumnPair) -> Loss:
     """
     if pair.kind is not Kind.CONTINUOUS:
         return loss
-    before, after = (
-        each[np.isfinite(each)]
-        for each in (pair.whole.means, pair.after.close_ends(wildcards="silent").means)
-    )
+    closed = pair.after.close_ends(wildcards="silent")
+    before, after = (each[np.isfinite(each)] for each in (pair.whole.means, closed.means))
     if not len(before) or not len(after):
         return loss
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -515,13 +392,9 @@ def _hides_all_moves(loss: Loss, pair: _ColumnPair) -> bool:
 
 def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     """Which categories nobody finds in the release any more; public are those that many people had."""
-    column, is_coarse = pair.original.schema[pair.name], pair.original.is_generalised(pair.name)
-    if (
-        loss.fate == "emptied"
-        or is_coarse
-        or column.kind not in CATEGORIES
-        or column.role in STRUCTURAL_ROLES
-    ):
+    column = pair.original.schema[pair.name]
+    has_categories = column.kind in CATEGORIES and column.role not in STRUCTURAL_ROLES
+    if loss.fate == "emptied" or pair.original.is_generalised(pair.name) or not has_categories:
         return loss
     there = ~pair.whole.missing
     if not there.any():
@@ -532,9 +405,8 @@ def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     common = np.bincount(owned, minlength=len(values)) >= MIN_PERSONS_NAMED
     gone, records = ~_are_covered(pair.after, values), np.bincount(codes, minlength=len(values))
     public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
-    return replace(
-        loss, vanished=_vanished_categories(gone, np.ones_like(gone), records), public_sizes=public
-    )
+    every = _vanished_categories(gone, np.ones_like(gone), records)
+    return replace(loss, vanished=every, public_sizes=public)
 
 
 def _vanished_categories(gone: Flags, among: Flags, records: Ints) -> Vanished | None:
@@ -581,61 +453,3 @@ def _days(original: Table, released: Table, name: str) -> float:
         if microseconds(original_dtype) != microseconds(released_dtype):
             return 1 / _MICROSECONDS_A_DAY
     return microseconds(original_dtype) / _MICROSECONDS_A_DAY
-
-
-# Words ----------------------------------------------------------------------------------------------------
-
-
-def _percent(share: float) -> str:
-    """A share in whole percent: a little is not nothing, and nearly all is not all."""
-    rounded = round(100 * share)
-    if rounded == 0:
-        return "under 1 %"
-    return "over 99 %" if rounded >= 100 and share < 1 else f"{min(rounded, 100)} %"  # noqa: PLR2004
-
-
-def _coarse_percent(share: float) -> str:
-    """A share of some cells as everybody may know it: in steps of five percent, and neither none nor all."""
-    if share < 0.05:  # noqa: PLR2004
-        return "under 5 %"
-    return "over 95 %" if share > 0.95 else f"about {5 * round(20 * share)} %"  # noqa: PLR2004
-
-
-def _large_percent(share: float) -> str:
-    """A share that may be more than all, in two digits."""
-    return f"{_figure(100 * share)} %"
-
-
-def _figure(value: float, digits: int = 2) -> str:
-    """A number in two digits that count, or in so many."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"  # noqa: PLR2004
-
-
-def _sentences_of_vanished(
-    vanished: Vanished | None, percent: Percent, *, public: bool = False
-) -> Iterator[str]:
-    """Which categories are gone, and how many had them."""
-    if vanished is None:
-        return
-    known = f"the {vanished.of} categories that at least {MIN_PERSONS_NAMED} people have"
-    of, verb = (
-        known if public else f"its {vanished.of} categories",
-        "is" if vanished.categories == 1 else "are",
-    )
-    also = "; rarer ones may be, too" if public else ""
-    yield f"gone {verb} {vanished.categories} of {of} ({percent(vanished.share)} of the records){also}"
-
-
-def _of_spread(size: float | None, of: float | None, percent: Percent) -> str:
-    """A size against the spread of its column, where it is less than that."""
-    return f" ({percent(size / of)} of its spread)" if size and of and size < of else ""
-
-
-def _shift(share: float, percent: Percent) -> str:
-    return f"{percent(abs(share))} {'higher' if share > 0 else 'lower'}"
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Names in a row, the last after "and"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

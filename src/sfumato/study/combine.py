@@ -76,26 +76,19 @@ def combine(
     """
     points, within = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
     if points.ndim != 1 or points.shape != within.shape or len(points) < 2:  # noqa: PLR2004
-        raise ParameterError(
-            f"an estimate and a variance must be given for each of at least two copies, "
-            f"got: {points.size} and {within.size}"
-        )
+        got = f"{points.size} and {within.size}"
+        raise ParameterError(f"an estimate and a variance must be given for at least two copies, got: {got}")
     if not np.isfinite(points).all() or not (np.isfinite(within).all() and (within >= 0).all()):
         raise ParameterError("estimates must be numbers and variances from 0 up, got: some that are not")
     if kind not in {"full", "partial"}:
         raise ParameterError(f"`kind` must be full or partial, got: `{kind}`")
-    m, mean, inside, between = (
-        len(points),
-        float(points.mean()),
-        float(within.mean()),
-        float(points.var(ddof=1)),
-    )
+    m, mean = len(points), float(points.mean())
+    inside, between = float(within.mean()), float(points.var(ddof=1))
     if kind == "partial":
         degrees = (m - 1) * (1 + m * inside / between) ** 2 if between else np.inf
         return CombinedEstimate(mean, inside + between / m, degrees, between, inside)
     variance = (1 + 1 / m) * between - inside
     if variance <= 0:
         return CombinedEstimate(mean, inside, m - 1.0, between, inside)
-    return CombinedEstimate(
-        mean, variance, (m - 1) * (1 - m * inside / ((m + 1) * between)) ** 2, between, inside
-    )
+    freedom = (m - 1) * (1 - m * inside / ((m + 1) * between)) ** 2
+    return CombinedEstimate(mean, variance, freedom, between, inside)

@@ -161,8 +161,8 @@ class Study(Tabular):
         if unique is None or not unique.value > _MOST_UNIQUE:
             return ""
         asked = "What was required" if self.demands else f"The same {self.target.measure.title}"
-        sentence = f"With it {unique.value:.0%} of the people are still unique in what is known of them."
-        return f"{sentence} {asked} does not see that."
+        sentence = f"With it {unique.value:.0%} of the people are still unique on the keys."
+        return f"{sentence} {asked} does not measure that."
 
     @property
     def aim(self) -> str:
@@ -278,9 +278,8 @@ def compare(
         except EXPECTED_ERRORS as error:
             refusals.append(error)
             how = LevelStatus.UNJUDGED if isinstance(error, UnjudgedError) else LevelStatus.REFUSED
-            outcomes.append(
-                MethodAtLevel(LevelResult(step, "", math.nan, math.nan, how, reason=error.message))
-            )
+            level = LevelResult(step, "", math.nan, math.nan, how, reason=error.message)
+            outcomes.append(MethodAtLevel(level))
         run.progress.found(outcomes[-1].to_dict())
     if len(refusals) == len(steps):
         raise refusals[0]
@@ -314,17 +313,17 @@ class _MethodComparison:
         repeats: int,
     ) -> None:
         if (target is None) == (not demands):
-            raise ParameterError("a comparison must have a level or requirements, got: both or neither")
+            raise ParameterError("a comparison needs either a level or requirements, got: both or neither")
         weighed = [each for each in demands if each.requirement.can_fail]
         if demands and not weighed:
             got = "; ".join(dict.fromkeys(each.requirement.vacuity for each in demands))
-            raise ParameterError(f"a comparison must require something that can be missed, got: {got}")
+            raise ParameterError(f"a comparison needs a requirement that can fail, got: {got}")
         shown = min(weighed, key=lambda each: each.measure.aspect == ranked_by.aspect, default=None)
         self.target = target or Target(shown.measure, shown.requirement.level)  # type: ignore[union-attr]
         if self.target.measure.aspect == ranked_by.aspect:
+            got = f"two measures of {ranked_by.aspect}"
             raise ParameterError(
-                f"a comparison must hold a risk and rank by a utility, or the reverse, got: two measures of "
-                f"{ranked_by.aspect}"
+                f"a comparison fixes a risk and ranks by a utility, or the reverse, got: {got}"
             )
         if repeats < 1:
             raise ParameterError(f"`repeats` must be at least 1, got: `{repeats}`")
@@ -351,9 +350,8 @@ class _MethodComparison:
             if searching >= _MOST_SEARCHING * self.repeats:
                 break
             searching *= 2
-        return replace(
-            outcome, why_not_ranked=apart, other_risks=self._unlevelled_risks(outcome.example, run)
-        )
+        risks = self._unlevelled_risks(outcome.example, run)
+        return replace(outcome, why_not_ranked=apart, other_risks=risks)
 
     def _why_not_ranked(self, outcome: MethodAtLevel) -> str:
         """Why an outcome cannot be ranked with the others, in a few words; empty if it can."""
@@ -379,7 +377,7 @@ class _MethodComparison:
                 original, part = sample_tables(case.table, release, _EXACT_UP_TO)
                 case, shown = replace(case, table=original), part or release
             score = evaluate(shown, case, [measure], quiet).scores[str(measure)]
-            reason = f"in a sample of {len(case.table)} records, where more are found than in all"
+            reason = f"on a sample of {len(case.table):,} records, which overestimates the risk"
             found[measure.name] = replace(score, status=Status.APPROXIMATE, reason=reason) if large else score
         return found
 
@@ -391,7 +389,7 @@ class _MethodComparison:
             evidence = self.case.evidence(Release.unchanged(self.case.table), scenario)
             blind = [name for name in evidence.known_columns if name not in measure.columns(evidence)]
             if measure.aspect == "risk" and blind:
-                sentences[f"{measure.name} does not see {quoted(blind)}, which the intruder knows"] = True
+                sentences[f"{measure.name} does not measure {quoted(blind)}, which the intruder knows"] = True
         return list(sentences)
 
     def _search_level(self, step: Step, run: Run, repeats: int) -> LevelResult:
@@ -493,9 +491,9 @@ def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[Meth
     ranks = [1 + sum(_beats(other, outcome, measure) for other in reached) for outcome in reached]
     order = sorted(range(len(reached)), key=ranks.__getitem__)
     reached, ranks = [reached[place] for place in order], [ranks[place] for place in order]
+    pairs = enumerate(zip(reached, ranks, strict=True))
     placed = [
-        replace(outcome, rank=rank, tied_with=_tied_with(place, reached, measure))
-        for place, (outcome, rank) in enumerate(zip(reached, ranks, strict=True))
+        replace(o, rank=rank, tied_with=_tied_with(place, reached, measure)) for place, (o, rank) in pairs
     ]
     apart = [outcome for outcome in measured if outcome.why_not_ranked]
     return (*placed, *apart, *(outcome for outcome in outcomes if not outcome.ranked))
@@ -503,12 +501,8 @@ def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[Meth
 
 def _tied_with(place: int, outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[int, ...]:
     """The places of the outcomes that are neither better nor worse than that in a place."""
-    own = outcomes[place]
-    return tuple(
-        at
-        for at, other in enumerate(outcomes)
-        if at != place and not _beats(own, other, measure) and not _beats(other, own, measure)
-    )
+    own, others = outcomes[place], [(at, each) for at, each in enumerate(outcomes) if at != place]
+    return tuple(at for at, o in others if not _beats(own, o, measure) and not _beats(o, own, measure))
 
 
 def _beats(first: MethodAtLevel, second: MethodAtLevel, measure: Measure) -> bool:
@@ -523,7 +517,7 @@ def _beats(first: MethodAtLevel, second: MethodAtLevel, measure: Measure) -> boo
 def fold(reached: LevelStatus, names: Sequence[str]) -> str:
     """Name the methods that are not even measured, in one line."""
     verb = ("does" if len(names) == 1 else "do") + " not apply to these data"
-    verb = "cannot be judged by what was asked for" if reached is LevelStatus.UNJUDGED else verb
+    verb = "cannot be judged by the measures given" if reached is LevelStatus.UNJUDGED else verb
     return f"{len(names)} {verb}: {', '.join(names)}"
 
 
@@ -535,15 +529,9 @@ def other_risk_dict(score: Score) -> dict[str, Any]:
 
 def require_reachable(study: Study) -> None:
     """Raise when no method, of those compared, can be brought to the level, and none is better than it."""
-    measure, level = study.target.measure, study.target.value
-    better = any(measure.is_better(o.held.mean, level) for o in study.outcomes if o.held)
+    target, measure = study.target, study.target.measure
+    better = any(measure.is_better(o.held.mean, target.value) for o in study.outcomes if o.held)
     if study.winner is None and (study.demands or not better):
-        listed = "; ".join(
-            f"{o.step.method.name}: {o.level.sentence(study.target)}" for o in study.unranked_methods
-        )
-        what = (
-            f"meet {study.aim}"
-            if study.demands
-            else f"reach {study.target.measure.name} {study.target.value:g}"
-        )
-        raise UnreachableError(f"at least one method must {what}, got: none", hint=listed)
+        hint = "; ".join(f"{o.step.method.name}: {o.level.sentence(target)}" for o in study.unranked_methods)
+        what = f"meet {study.aim}" if study.demands else f"reach {measure.name} {target.value:g}"
+        raise UnreachableError(f"no method can {what}", hint=hint)

@@ -131,11 +131,8 @@ def estimate(
         Where seconds and the most memory so far (in bytes) are read.
     """
     trial = _CostTrial(table, run.silent().at("cost"), clock, peak or peak_memory)
-    parts = [
-        part
-        for number, work in enumerate([works] if isinstance(works, PlannedWork) else works)
-        for part in trial.run(work, number)
-    ]
+    listed = [works] if isinstance(works, PlannedWork) else works
+    parts = [part for number, work in enumerate(listed) for part in trial.run(work, number)]
     n = len(table)
     tried = max((part.points[-1][0] for part in parts if part.points), default=0)
     if trial.failed or not tried:
@@ -167,11 +164,9 @@ class _CostShare(Timings):
         """How often so many are worked on: in each of the ``draws``, or in each part of the table."""
         if n <= self.records_at_once:
             return 1.0
-        return (
-            n / self.records_at_once
-            if hasattr(self.described, "part")
-            else getattr(self.described, "draws", 1)
-        )
+        if hasattr(self.described, "part"):
+            return n / self.records_at_once
+        return getattr(self.described, "draws", 1)
 
     def total(self, n: int) -> tuple[float, float]:
         """The seconds expected for n records, and the most if it grows as declared."""

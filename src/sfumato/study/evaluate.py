@@ -184,12 +184,13 @@ def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
     held = sample_by_person(case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
-        return _Stage(case, None, failed="a rehearsal must leave people to protect, got: all of them sit out")
+        return _Stage(case, None, failed="the control group leaves nobody to protect")
     rest, strangers = case.table.take(rows), case.table.take(held)
     try:
         release = make(rest, run.at("rehearsal"))
     except EXPECTED_ERRORS as error:
-        return _Stage(case, None, failed=f"the rehearsal could not be followed: {error.message}")
+        why = f"the release without the control group could not be made: {error.message}"
+        return _Stage(case, None, failed=why)
     shared = {**case.resources, CONTROL: strangers}
     return _Stage(replace(case, table=rest, resources=shared, control=0.0), release, rows)
 
@@ -197,9 +198,9 @@ def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
 def require_share(control: float) -> None:
     """Raise unless a share of the persons can sit out a rehearsal."""
     if not 0 <= control < 1:
+        hint = "0.2 takes every fifth person as the control group"
         raise ParameterError(
-            f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`",
-            hint="0.2 holds out every fifth",
+            f"`control` must be a share of the persons, from 0 to less than 1, got: `{control}`", hint=hint
         )
 
 
@@ -240,7 +241,7 @@ def usable(measure: Measure, score: Score) -> float:
     if score.status is Status.REFUSED:
         raise UnjudgedError(score.reason)
     if score.status is Status.NOT_ESTIMABLE:
-        raise UnjudgedError(f"{measure.name} must be estimable to compare by it, got: {score.reason}")
+        raise UnjudgedError(f"{measure.name} cannot be estimated: {score.reason}")
     return score.value
 
 

@@ -58,9 +58,7 @@ def mark_front(points: Iterable[Point], risk: Measure, utility: Measure) -> tupl
     points = list(points)
     costs = np.array([[_cost(risk, each.risk), _cost(utility, each.utility)] for each in points])
     costs = costs.reshape(-1, 2)
-    return tuple(
-        replace(each, on_front=not is_dominated_at(costs, place)) for place, each in enumerate(points)
-    )
+    return tuple(replace(each, on_front=not is_dominated_at(costs, i)) for i, each in enumerate(points))
 
 
 def _cost(measure: Measure, value: float) -> float:

@@ -54,11 +54,8 @@ class Target:
     tolerance: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.measure.tells.why_not_required:
-            raise ParameterError(
-                f"{self.measure.name} is told and cannot be held, got: a level",
-                hint=self.measure.tells.why_not_required,
-            )
+        if why := self.measure.tells.why_not_required:
+            raise ParameterError(f"{self.measure.name} is only reported, not held at a level", hint=why)
         if not math.isfinite(self.value):
             raise ParameterError(f"the level of {self.measure.name} must be a number, got: `{self.value}`")
         if not 0 < self.tolerance < 1:

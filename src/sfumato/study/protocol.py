@@ -22,7 +22,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, RefusedError
+from sfumato.errors import ParameterError, RefusedError, count_noun
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
 from sfumato.risk.linkage import DistanceLinkage
@@ -48,10 +48,8 @@ class LinkageLimits:
     @property
     def requirements(self) -> tuple[Requirement, Requirement]:
         """The limits as requirements of a plan, on the measures as they are set by default."""
-        return (
-            Requirement(DistanceLinkage(), "<=", self.local),
-            Requirement(GlobalLinkage(), "<=", self.everywhere),
-        )
+        one_by_one = Requirement(DistanceLinkage(), "<=", self.local)
+        return one_by_one, Requirement(GlobalLinkage(), "<=", self.everywhere)
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,8 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON: nothing per record, no seed."""
-        return {
-            "accepted": self.accepted,
-            "bound": self.bound,
-            "reason": self.reason,
-            "attempts": [attempt.to_dict() for attempt in self.attempts],
-        }
+        attempts = [attempt.to_dict() for attempt in self.attempts]
+        return {"accepted": self.accepted, "bound": self.bound, "reason": self.reason, "attempts": attempts}
 
 
 def carry_out_protocol(
@@ -128,9 +122,7 @@ def carry_out_protocol(
         The two measures, set as wished; by default in Euclidean distance by standard deviations.
     """
     if not steps or attempts < 1:
-        raise ParameterError(
-            f"the protocol must have a step and an attempt, got: {len(steps)} and {attempts}"
-        )
+        raise ParameterError(f"the protocol needs a step and an attempt, got: {len(steps)} and {attempts}")
     limits, case = limits or LinkageLimits(), EvaluationCase(table, scenario or Scenario(), resources or {})
     one_by_one = Requirement(local or DistanceLinkage(), "<=", limits.local)
     all_at_once = Requirement(everywhere or GlobalLinkage(), "<=", limits.everywhere)
@@ -145,7 +137,7 @@ def carry_out_protocol(
             if attempt.verdict == _ACCEPTED:
                 bound = rounded_up(attempt.distortion)
                 return Protocol(release, bound, tuple(tried), "both linkages are low enough")
-    reason = f"not released after {len(tried)} attempts: {tried[-1].verdict}"
+    reason = f"not released after {count_noun(len(tried), 'attempt')}: {tried[-1].verdict}"
     return Protocol(None, None, tuple(tried), reason)
 
 
@@ -193,9 +185,8 @@ def _distortion(measure: Measure, evidence: Evidence, run: Run) -> float:
     reason = measure.refuses(evidence)
     if reason is not None:
         raise RefusedError(reason)
-    return distortion(
-        measure.space(evidence, chance_of(measure, evidence.original, run), measure.columns(evidence))
-    )
+    chance = chance_of(measure, evidence.original, run)
+    return distortion(measure.space(evidence, chance, measure.columns(evidence)))
 
 
 def _too_high(limit: Requirement, score: Score) -> str:

@@ -60,10 +60,5 @@ class ReplicateMean:
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
-        return {
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "interval": list(self.interval),
-            "runs": self.runs,
-            "approximate": self.approximate,
-        }
+        payload = {"mean": self.mean, "deviation": self.deviation, "interval": list(self.interval)}
+        return {**payload, "runs": self.runs, "approximate": self.approximate}

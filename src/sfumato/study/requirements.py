@@ -85,9 +85,7 @@ def weakest(
     far is taken.
     """
     if not requirements or repeats < 1:
-        raise ParameterError(
-            f"a search must have a requirement and a run, got: {len(requirements)} and {repeats}"
-        )
+        raise ParameterError(f"a search needs requirements and runs, got: {len(requirements)} and {repeats}")
     search = _WeakestSettingSearch(step, case, requirements, run, repeats=repeats)
     search.hurry = hurry
     if search.drive is None:
@@ -222,8 +220,7 @@ class _WeakestSettingSearch(Probe):
         """Whether a measure does not apply at any of these settings: then no other would help."""
         runs = [scores for value in values for scores in self.seen[value].runs]
         return any(
-            runs and all(scores[label].status is Status.REFUSED for scores in runs)
-            for label, _ in self.demands
+            runs and all(each[label].status is Status.REFUSED for each in runs) for label, _ in self.demands
         )
 
     def from_the_milder_end(self, values: list[float]) -> list[float]:
@@ -303,7 +300,7 @@ class _WeakestSettingSearch(Probe):
         if self.drive is None:
             return f"as it is, it meets the requirements in {runs}"
         return (
-            f"{self.drive.name} = {found.value:.4g} is the weakest of {len(self.seen)} settings looked at "
+            f"{self.drive.name} = {found.value:.4g} is the mildest of {len(self.seen)} settings tried "
             f"that meets the requirements, in {runs}"
         )
 
@@ -311,13 +308,9 @@ class _WeakestSettingSearch(Probe):
         """What is missed: by each demand that is met nowhere, or by all of them together."""
         if nearest.refused is not None and all(seen.refused for seen in self.seen.values()):
             return nearest.refused.message
-        never = [
-            self._at_best(label, demand)
-            for label, demand in self.demands
-            if all(self.miss(value, label, demand) > 0 for value in self.seen)
-        ]
+        never = [each for each in self.demands if all(self.miss(value, *each) > 0 for value in self.seen)]
         if never:
-            return "; ".join(never)
+            return "; ".join(self._at_best(label, demand) for label, demand in never)
         missed = [
             f"{_demand_label(label, demand)} is {_figure(self.worst(nearest.value, label, demand), demand)}"
             for label, demand in self.demands
@@ -334,9 +327,8 @@ class _WeakestSettingSearch(Probe):
         if math.isinf(self.miss(value, label, demand)):
             scores_seen = (scores[label] for seen in self.seen.values() for scores in seen.runs)
             score = next(score for score in scores_seen if math.isnan(demand.requirement.worst(score)))
-            return f"{_demand_label(label, demand)}: {score.status}" + (
-                f", {score.reason}" if score.reason else ""
-            )
+            why = f", {score.reason}" if score.reason else ""
+            return f"{_demand_label(label, demand)}: {score.status}{why}"
         word = "at most" if demand.requirement.sign.startswith(">") else "at least"
         best = _figure(self.worst(value, label, demand), demand)
         return f"{_demand_label(label, demand)}: {word} {best},{self._place(value)}"

@@ -19,12 +19,8 @@ from sfumato.study.level import Target, level_of
 
 #: What is held when nobody says what (and where the intruder knows what that does not see), and what ranks
 #: methods in a comparison, and recipes in a search.
-HELD, HELD_IF_MIXED, RANKED_BY, SEARCHED_BY = (
-    "rank-linkage",
-    "dbrl",
-    "earth-movers-distance",
-    "analytical-loss",
-)
+HELD, HELD_IF_MIXED = "rank-linkage", "dbrl"
+RANKED_BY, SEARCHED_BY = "earth-movers-distance", "analytical-loss"
 
 
 def held_by_default(case: EvaluationCase) -> Measure:
@@ -60,10 +56,8 @@ def demands_of(
     cases = [replace(case, scenario=each) for each in intruders or (case.scenario,)]
     found += dict.fromkeys(_demand(each, here, run, like) for here in cases for each in require)
     if profile is not None and not found:
-        raise ParameterError(
-            f"the profile `{profile.name}` must require something to compare at, got: nothing for this table",
-            hint="; ".join(profile.notes(schema, columns)) or "name requirements, or another profile",
-        )
+        hint = "; ".join(profile.notes(schema, columns)) or "name requirements, or another profile"
+        raise ParameterError(f"the profile `{profile.name}` requires nothing of this table", hint=hint)
     return tuple(found)
 
 
@@ -79,11 +73,7 @@ def _demand(
     if isinstance(asked, Measure):
         sign = "<=" if asked.better == "low" else ">="
         if like is None:
-            raise ParameterError(
-                f"a requirement on {asked.name} must have a number or a release to be as good as, "
-                "got: neither",
-                hint=f"write it like `{asked} {sign} …`",
-            )
+            raise ParameterError(f"{asked.name} has no level", hint=f"write it like `{asked} {sign} …`")
         asked = Requirement(asked, sign, _level_in(like, asked, case, run))
     return Demand(asked, case.scenario)
 
@@ -122,6 +112,6 @@ def _level_in(release: Release, measure: Measure, case: EvaluationCase, run: Run
     """The level of a measure that a release has: "as safe as this one"."""
     score = evaluate(release, case, [measure], run).scores[str(measure)]
     if score.status is Status.REFUSED and release.source_rows is None:
-        hint = "say that it is `aligned` if its records stand in the order of the original"
+        hint = "add `aligned` if its records are in the order of the original"
         raise RefusedError(score.reason, hint=hint)
     return usable(measure, score)

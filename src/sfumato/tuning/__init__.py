@@ -41,7 +41,7 @@ from sfumato.version import __version__
 #: Records that tell whether a demand looks at the sensitive columns.
 _RECORDS_LOOKED_AT = 2000
 #: The way on where nothing is required.
-_REQUIRE = "require something, such as `dbrl <= 0.05`, or name a release profile"
+_REQUIRE = "add a requirement such as `k >= 3`, or name a release profile"
 
 
 def tune(
@@ -92,11 +92,9 @@ def tune(
     asked = [demand.requirement for demand in demands]
     judging = sum(each.judges == "risk" for each in asked)
     if not judging or not utilities:
-        raise ParameterError(
-            "a search must have a requirement on risk to meet and a utility to lose least by, got: "
-            f"{judging} and {len(utilities)}",
-            hint=why_unjudged(() if judging else asked, _REQUIRE),
-        )
+        needs = "a utility measure to rank the recipes by" if judging else "a requirement on risk"
+        hint = "" if judging else why_unjudged(asked, _REQUIRE)
+        raise ParameterError(f"the search needs {needs}", hint=hint)
     judge, budget = RecipeJudge(tuple(demands), tuple(utilities)), budget or SearchBudget()
     seconds = math.inf if budget.minutes is None else 60 * budget.minutes
     watch = TimeBudget(seconds, clock) if clock else TimeBudget(seconds, work=WorkClock())
@@ -151,10 +149,7 @@ def _works(
 def planned(base: Plan, recipe: Recipe, demands: Sequence[Demand], table: Table) -> Plan:
     """The plan that makes a recipe, judged by the demands."""
     scenarios = tuple(dict.fromkeys(demand.scenario for demand in demands))
-    required = {
-        scenario.name: tuple(each.requirement for each in demands if each.scenario == scenario)
-        for scenario in scenarios
-    }
+    required = {s.name: tuple(each.requirement for each in demands if each.scenario == s) for s in scenarios}
     everywhere = next(iter(required.values())) if len(set(required.values())) == 1 else ()
     return replace(
         base,
@@ -217,11 +212,7 @@ def looks_at_sensitive(case: EvaluationCase, demands: Sequence[Demand], run: Run
     shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)
     for start in (table, _permute_columns(table, keys, alike)):
-        tried = [
-            start,
-            _permute_columns(start, sensitive, shuffled),
-            _permute_columns(start, sensitive, alike),
-        ]
+        tried = [start, *(_permute_columns(start, sensitive, order) for order in (shuffled, alike))]
         seen = set()
         for each in tried:
             release = Release.record_by_record(each)

@@ -17,6 +17,7 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate, evaluate_replicates, spread_of
 from sfumato.study.frontier import is_dominated_at
 from sfumato.study.replicate_mean import ReplicateMean
+from sfumato.study.requirements import weakest
 from sfumato.tuning.search_space import Point
 
 #: The shortfall of a demand whose measure gives no certain number: twice as bad as unprotected data.
@@ -56,9 +57,8 @@ def _plain(score: Score) -> list[Any]:
 
 
 def _score(payload: Sequence[Any]) -> Score:
-    value, status, reason, known, bound, confidence = (*payload, None, None, None)[
-        :6
-    ]  # some ledgers say less
+    # Some ledgers say less.
+    value, status, reason, known, bound, confidence = (*payload, None, None, None)[:6]
     interval = None if known is None else (float(known[0]), float(known[1]))
     proved = interval is not None and confidence is None
     return Score(float(value), Status(status), interval, proved, bound, reason=reason, confidence=confidence)
@@ -131,14 +131,38 @@ class RecipeJudge:
         self, result: RecipeResult
     ) -> tuple[tuple[ReplicateMean, ...], tuple[ReplicateMean | None, ...]]:
         """Each utility, and each demand whose measure gave numbers, over the runs."""
-        utilities = [
-            spread_of([run.utilities[place] for run in result.with_utilities])
-            for place in range(len(self.utilities))
-        ]
-        demands = [
-            spread_of([run.demands[place] for run in result.runs]) for place in range(len(self.demands))
-        ]
+        measured, demanded = result.with_utilities, range(len(self.demands))
+        utilities = [spread_of([run.utilities[i] for run in measured]) for i in range(len(self.utilities))]
+        demands = [spread_of([run.demands[i] for run in result.runs]) for i in demanded]
         return tuple(each for each in utilities if each is not None), tuple(demands)
+
+    def candidate(
+        self, recipe: Recipe, origin: str, result: RecipeResult, shortfall: Shortfall | None = None
+    ) -> Candidate:
+        """A recipe that was tried: what it loses, and by how much it misses the demands."""
+        short = shortfall or Shortfall(self.demands, RecipeResult())
+        return Candidate(recipe, origin, result, self.losses(result), short(result))
+
+    def confirmed(self, recipe: Recipe, result: RecipeResult) -> ConfirmedCandidate:
+        """A recipe that met everything in fresh runs."""
+        return ConfirmedCandidate(recipe, *self.spreads(result), result)
+
+    def weakest(self, recipe: Recipe, case: EvaluationCase, run: Run, **how: Any) -> dict[str, Any]:
+        """Where a method alone begins to do, or why it never does, as the ledger says it."""
+        (step,) = recipe.steps
+        try:
+            found = weakest(step, case, self.demands, run, **how)
+        except FAILURES as error:
+            return {"met": False, "reason": why_failed(error)}
+        ended = {"parameters": found.step.method.to_dict(), "value": found.value, "mild": found.mild}
+        return {"met": found.met, "reason": found.reason, **ended}
+
+    def required_scores(self, word: str, payload: Sequence[Any]) -> list[dict[str, Any]]:
+        """Each demand, and under a word what is known of it."""
+        return [
+            {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
+            for demand, each in zip(self.demands, payload, strict=True)
+        ]
 
     def missed_demands(self, result: RecipeResult) -> list[str]:
         """What is not met in some run, in words, with the worst run of each demand."""
@@ -168,21 +192,12 @@ class ConfirmedCandidate:
     def to_dict(self, judge: RecipeJudge) -> dict[str, Any]:
         """As a dictionary for JSON."""
         utilities = zip(judge.utilities, self.utilities, strict=True)
+        scores = [each.to_dict() if each else None for each in self.demands]
         return {
             "steps": self.recipe.to_list(),
             "utility": {str(measure): each.to_dict() for measure, each in utilities},
-            "requirements": required_scores(
-                judge, "score", [each.to_dict() if each else None for each in self.demands]
-            ),
+            "requirements": judge.required_scores("score", scores),
         }
-
-
-def required_scores(judge: RecipeJudge, word: str, payload: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each demand, and under a word what is told of it."""
-    return [
-        {"requirement": str(demand.requirement), "scenario": demand.scenario.name, word: each}
-        for demand, each in zip(judge.demands, payload, strict=True)
-    ]
 
 
 def _bare(score: Score) -> Score:

@@ -83,15 +83,12 @@ def without_links(case: EvaluationCase, demands: Sequence[Demand], plan: Plan) -
     """
     schema = case.table.schema
     linking = schema.with_role(*UNIT_ROLES)
-    blind = sorted(
-        {demand.measure.name for demand in demands if not demand.measure.counts.joins_person_records}
-    )
+    blind = sorted({each.measure.name for each in demands if not each.measure.counts.joins_person_records})
     joined = joining(case.evidence(Release.unchanged(case.table))) if blind else {}
     new = [name for name in linking if name in joined and name not in plan.output.drop]
     plan = replace(plan, output=replace(plan.output, drop=(*plan.output.drop, *new)))
-    notes = [
-        f"`{name}` is left out: it joins records, and {' and '.join(blind)} must be certain" for name in new
-    ]
+    names = " and ".join(blind)
+    notes = [f"`{name}` is left out: it links records, and {names} measures each alone" for name in new]
     return plan, notes
 
 

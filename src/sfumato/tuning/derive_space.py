@@ -79,10 +79,10 @@ def derive(
     used = {option.name for group in groups for option in group.options}
     for name in able:
         if name not in used:
-            left_out[name] = refusals.get(name, "it takes none of the groups of columns")
+            left_out[name] = refusals.get(name, "it protects none of the groups of columns")
     if not groups:
         raise ParameterError(
-            "at least one method must be able to take the columns, got: none",
+            "no method can protect these columns",
             hint="; ".join(f"{name}: {reason}" for name, reason in sorted(left_out.items())),
         )
     return SearchSpace(tuple(groups), dict(sorted(left_out.items())))
@@ -91,12 +91,12 @@ def derive(
 def _why_unsuitable(cls: type[Method], table: Table, resources: set[str], *, named: bool) -> str:
     """Why a method cannot be searched at all; empty if it can."""
     if not cls.randomness.replay:
-        return "its chance cannot be repeated, and a parameter tuned on the data would void its guarantee"
+        return "its noise cannot be repeated, and tuning a parameter on the data would void its guarantee"
     for declared in cls.parameters():
         if declared.holds and not declared.optional and str(declared.default) not in resources:
             return f"it needs a {declared.holds} as the resource `{declared.default}`"
     if cls.cost.startswith("n²") and len(table) > MOST_RECORDS_FOR_PAIRS and not named:
-        return f"it compares all pairs of {len(table)} records; name it among the methods to try it"
+        return f"it compares all pairs of {len(table):,} records; name it among the methods to try it"
     return ""
 
 

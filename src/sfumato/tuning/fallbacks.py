@@ -16,10 +16,10 @@ from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.recipes.starter import safe_steps
-from sfumato.study.column_changes import join_names
+from sfumato.study.column_sentences import join_names
 from sfumato.study.evaluate import After, EvaluationCase
 from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import FAILURES, Candidate, RecipeJudge, RecipeResult, Shortfall, in_order
+from sfumato.tuning.candidate import FAILURES, Candidate, RecipeJudge, in_order
 from sfumato.tuning.companions import Companions, followed_by, without_links
 from sfumato.tuning.derive_space import MANY_FOR_PAIRS, Scope
 from sfumato.tuning.time_budget import Shares, TimeBudget
@@ -27,7 +27,7 @@ from sfumato.tuning.trial_runner import SINGLE
 from sfumato.tuning.tuning_result import TuningResult
 
 #: What its owner can change where nothing meets what is required.
-WHAT_HELPS = "what helps: more minutes or records, a key left out (--drop), a profile that requires less"
+WHAT_HELPS = "what helps: more minutes or records, fewer keys (--drop), a profile that requires less"
 
 #: Of the time that is left to them, the share after which a method is not set more finely.
 _SETTING: Final = 2 / 3
@@ -83,9 +83,8 @@ class Fallbacks:
         that would give keys back are protected along with them, and amounts that would join records are made
         less exact by a further step.
         """
-        base, _ = without_links(
-            EvaluationCase(self.table, resources=self.run.resources), self.plan.demands, self.plan
-        )
+        case = EvaluationCase(self.table, resources=self.run.resources)
+        base, _ = without_links(case, self.plan.demands, self.plan)
         numbers = [n for n in self.table.schema.with_role(*UNIT_ROLES) if n not in base.output.drop]
         for drop in ((), numbers) if numbers else ((),):
             made = replace(base, output=replace(base.output, drop=(*base.output.drop, *drop)))
@@ -100,7 +99,7 @@ class Fallbacks:
         companions = Companions.of(self.table, dropped, plan.demands)
         steps = self._steps_to_try(safe_steps(left, plan.demands, companions.keys))
         for place, step in enumerate(steps):
-            self.run.tell("methods that enforce it", place, len(steps), step.method.name)
+            self.run.tell("enforcing methods", place, len(steps), step.method.name)
             run = self.watch.limit_run(self.run) if self.found else self.run
             try:
                 if not self.one_run:
@@ -155,7 +154,7 @@ class Fallbacks:
         for further in ways if len(ways) > 1 else ():
             recipe = Recipe((step, *further))
             result = RecipeJudge(plan.demands, ()).evaluate(recipe, self._case(plan, ()), run, replicates=1)
-            missed = sum(max(each, 0.0) for each in self._candidate(recipe, result).shortfalls)
+            missed = sum(max(each, 0.0) for each in self.judge.candidate(recipe, SINGLE, result).shortfalls)
             if missed < short:
                 nearest, short = further, missed
             if not short:
@@ -170,11 +169,7 @@ class Fallbacks:
         began = self.shares.clock()
         result = self.judge.evaluate(recipe, self._case(plan, ()), run, replicates=_RUNS)
         self.one_run = min(self.one_run or math.inf, self.shares.clock() - began)
-        return self._candidate(recipe, result)
-
-    def _candidate(self, recipe: Recipe, result: RecipeResult) -> Candidate:
-        shortfall = Shortfall(self.judge.demands, RecipeResult())
-        return Candidate(recipe, SINGLE, result, self.judge.losses(result), shortfall(result))
+        return self.judge.candidate(recipe, SINGLE, result)
 
 
 def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Plan, str]]:
@@ -184,37 +179,36 @@ def ways(plan: Plan, fallbacks: Fallbacks, search: Search) -> Iterator[tuple[Pla
     they are safe, and tell whether the numbers of persons and households can stay.
     """
     if not plan.risk_demands:
-        yield plan, "nothing is required, so nothing was changed but what identifies people"
+        yield plan, "nothing is required, so only direct identifiers were removed or replaced"
         return
     safe = fallbacks.plans()
     first = safe[0] if safe else plan
     try:
         found = search(first, [each.recipe for each in safe[:_KNOWN]])
-        why = "time was up before a search for better"
+        why = "there was no time to search for a better recipe"
         if found is not None:
             output = replace(first.output, drop=found.plan.output.drop)
             best = replace(first, recipe=found.recipe, output=output)
-            yield best, f"the best that the search found and fresh runs confirmed{_less(best, plan)}"
-            why = "what the search found failed in the end"
+            yield best, f"the best recipe of the search, confirmed in fresh runs{_less(best, plan)}"
+            why = "the recipe of the search failed in the end"
     except MissingDependencyError as error:
-        why = f"to search for better, {error.hint}"
+        why = f"to search for a better recipe, {error.hint}"
         if not safe:
             raise
     except UnreachableError as error:
-        why = "the search found nothing in time that does"
+        why = "the search found no better recipe in the time given"
         if not safe:
             message = f"{error.message}, so nothing was released"
             missed = [f"{name}: {reason}" for name, reason in fallbacks.missed.items()]
             hint = "; ".join(filter(None, (WHAT_HELPS, *missed, error.hint)))
             raise UnreachableError(message, hint=hint) from None
     for each in safe:
-        yield (
-            each,
-            f"{why}, so the method that enforces it, at its weakest setting that does{_less(each, plan)}",
-        )
+        enforcing = "a method that enforces the requirements, at the mildest setting that meets them"
+        yield each, f"{why}; used instead: {enforcing}{_less(each, plan)}"
 
 
 def _less(made: Plan, asked: Plan) -> str:
     kept_out = (*asked.output.drop, *asked.left_out)
     gone = [name for name in made.output.drop if name not in kept_out]
-    return f"; {join_names(gone)} left out, as it tells whose records belong together" if gone else ""
+    verb = "it links" if len(gone) == 1 else "they link"
+    return f"; {join_names(gone)} left out, as {verb} records that belong together" if gone else ""

@@ -83,13 +83,13 @@ class Obstacle:
         held = zip(self.columns, self.values, strict=True)
         named = " and ".join(f"`{name}` ({count_noun(count, 'value')})" for name, count in held)
         if self.best is None:
-            few = f"{self._size_text(self.classes)} records alike, of {self.records:,} looked at"
+            few = f"{self._size(self.classes)} records, of {self.records:,} examined"
             return f"{self.requirement} leaves only {few}, because of {named}"
         why = f", because of {named}" if named else ""
-        near = f". Nearest: {self.nearest}" if self.nearest else ""
+        near = f". The nearest that can be met: {self.nearest}" if self.nearest else ""
         how = "" if self.is_final else ", however the keys are changed"
         return (
-            f"{self.requirement} cannot hold{how}: with all {count_noun(self.records, 'record')} alike it is "
+            f"{self.requirement} cannot be met{how}: with all {self.records:,} records in one class it is "
             f"{self.best:.{_DIGITS}g}{why}{near}"
         )
 
@@ -97,12 +97,11 @@ class Obstacle:
     def ways_on(self) -> list[str]:
         """What can be done about it, and what that would leave."""
         return [
-            f"{each.what}: {self._size_text(each.classes)}" if each.classes else each.what
-            for each in self.remedies
+            f"{way.what}: {self._size(way.classes)}" if way.classes else way.what for way in self.remedies
         ]
 
-    def _size_text(self, classes: int | None) -> str:
-        return f"classes of about {self.records // max(classes or 1, 1):,}"
+    def _size(self, classes: int | None) -> str:
+        return f"equivalence classes of about {self.records // max(classes or 1, 1):,}"
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -136,8 +135,8 @@ def feasible_first(
     if final := [each for each in impossible if each.is_final]:
         ways = dict.fromkeys(way for each in final for way in each.ways_on)
         raise UnreachableError(
-            f"what is required must be possible, got: {'; '.join(each.sentence for each in final)}",
-            hint="\n".join(["ways on", *(f"  - {way}" for way in ways)]),
+            "; ".join(each.sentence for each in final),
+            hint="\n".join(["what you can do:", *(f"  - {way}" for way in ways)]),
         )
     try:
         yield
@@ -227,9 +226,8 @@ class _DemandView:
         assert isinstance(self.demand.measure, ClassMeasure)
         if not self.counted:
             return self.demand.measure.class_values.are_sizes
-        fixed = [
-            each for each in failing if self.case.table.schema[each].kind in {Kind.NOMINAL, Kind.ORDINAL}
-        ]
+        kinds = {Kind.NOMINAL, Kind.ORDINAL}
+        fixed = [each for each in failing if self.case.table.schema[each].kind in kinds]
         return any(self._is_missed_by_even_values(name, run) for name in fixed)
 
     def _is_missed_by_even_values(self, name: str, run: Run) -> bool:
@@ -280,7 +278,7 @@ def _obstacle(seen: _DemandView, score: Score, run: Run) -> Obstacle:
     remedies = [FeasibilityRemedy(_leaving_out(columns))] if columns else []
     if nearest:
         own = "in a plan, or in a profile of your own (`sfumato profiles NAME --write FILE`)"
-        remedies.append(FeasibilityRemedy(f"ask for {nearest}, {own}"))
+        remedies.append(FeasibilityRemedy(f"require {nearest}, {own}"))
     values, is_final = _values(seen.case.table, columns), seen.is_never_met(failing, run)
     return Obstacle(asked.short, columns, values, records, best, nearest, is_final, remedies=tuple(remedies))
 
@@ -311,17 +309,14 @@ def _costly(demands: Sequence[Demand], table: Table, run: Run) -> tuple[Obstacle
     seen = [each for demand in demands if (each := _DemandView.of(demand, case)) is not None]
     names = list(dict.fromkeys(name for each in seen for name in each.counted))
     most = max(_LEAST_RECORDS, min(_MOST_RECORDS, _RECORDS_IN_ALL // (len(names) + 2)))
-    view = _RecordsView(
-        sample_tables(table, None, most)[0] if len(table) > most else table, tuple(demands), run
-    )
+    few = sample_tables(table, None, most)[0] if len(table) > most else table
+    view = _RecordsView(few, tuple(demands), run)
     if not names or not view.classes or not (columns := _culprits(view, names)):
         return ()
     asked = list(dict.fromkeys(each.demand.requirement for each in seen if set(columns) & set(each.counted)))
-    first = (
-        max(asked, key=lambda each: view.without_requirement(each).classes or 0)
-        if len(asked) > 1
-        else asked[0]
-    )
+    first = asked[0]
+    if len(asked) > 1:
+        first = max(asked, key=lambda each: view.without_requirement(each).classes or 0)
     bare = view.without(columns).classes or 0
     milder = _milder(view, columns[0], first, bare) if len(columns) == 1 else ()
     remedies = [FeasibilityRemedy(_leaving_out(columns), bare), *milder]
@@ -380,9 +375,8 @@ class _RecordsView:
 
     def without(self, columns: Sequence[str]) -> _RecordsView:
         """The same without some columns."""
-        return replace(
-            self, table=self.table.select([name for name in self.table.names if name not in columns])
-        )
+        names = [name for name in self.table.names if name not in columns]
+        return replace(self, table=self.table.select(names))
 
     def without_requirement(self, requirement: Requirement) -> _RecordsView:
         """The same without a requirement."""
@@ -415,7 +409,7 @@ def _coarser(view: _RecordsView, name: str, tree: Hierarchy, bare: int) -> Itera
         there = replace(view, table=view.table.with_values(name, coded, column=column)).classes
         if there and 2 * there >= bare:
             labels = count_noun(len(tree.labels(level)), "label")
-            what = f"code `{name}` up to the {labels} of level {level} of its hierarchy, in the file"
+            what = f"recode `{name}` to the {labels} of level {level} of its hierarchy, in the file"
             yield FeasibilityRemedy(f"{what} (`sfumato hierarchy` shows it)", there)
             return
 
@@ -442,4 +436,4 @@ def _by_hierarchy(
     table = replace(view.table, schema=view.table.schema.replace(named))
     run = replace(view.run, resources={**view.run.resources, name: tree})
     there = _RecordsView(table, tuple(demands), run).classes
-    yield FeasibilityRemedy(f"give `{name}` a hierarchy, and ask for {near.short} instead", there)
+    yield FeasibilityRemedy(f"give `{name}` a hierarchy, and require {near.short} instead", there)

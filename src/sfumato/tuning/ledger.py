@@ -71,9 +71,8 @@ class Ledger:
         ((found,),) = file.execute("SELECT fingerprint FROM about").fetchall()
         if found != fingerprint:
             raise ReadError(
-                f"the ledger `{path}` must belong to this search, got: that of other data, requirements, "
-                "methods or another seed",
-                hint="name another file, or repeat what was asked the first time",
+                f"the ledger `{path}` is of another search: its data, requirements, methods or seed differ",
+                hint="name another file, or repeat the first search exactly",
             )
         return file
 
@@ -140,20 +139,15 @@ def kept_seed(ledger: Path) -> int | None:
     try:
         return int(json.loads(place.read_text(encoding="utf-8"))["seed"], 16)
     except (OSError, ValueError, KeyError, TypeError):
-        raise ReadError(
-            f"`{place}` must be the private half of the ledger `{ledger.name}`, got: a file without its seed"
-        ) from None
+        raise ReadError(f"`{place}`, the private half of `{ledger.name}`, has no seed") from None
 
 
 def _not_writable(path: Path | None, error: OSError | sqlite3.Error) -> WriteError:
-    found = trouble_with(error) if isinstance(error, OSError) else "a database that takes nothing"
+    found = trouble_with(error) if isinstance(error, OSError) else "a database that takes no data"
     return WriteError(
-        f"the ledger `{path}` must be a file that can be written, got: {found}",
-        hint="is there space, and may you write there?",
+        f"cannot write the ledger `{path}`, got: {found}", hint="check free space and permissions"
     )
 
 
 def _another_file(path: Path) -> ReadError:
-    return ReadError(
-        f"`{path}` must be the ledger of an earlier search, or not be there yet, got: a file without one"
-    )
+    return ReadError(f"`{path}` exists, but is not the ledger of a search", hint="name another file")

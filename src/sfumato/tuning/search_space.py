@@ -124,9 +124,8 @@ class Option:
 
     def make(self, settings: Mapping[str, Any]) -> Method:
         """The method with these choices; what is not searched keeps its default."""
-        made: Method = self.method.from_dict(
-            {axis.name: axis.value_of_choice(settings[axis.name]) for axis in self.axes}
-        )
+        values = {axis.name: axis.value_of_choice(settings[axis.name]) for axis in self.axes}
+        made: Method = self.method.from_dict(values)
         return made
 
 
@@ -160,9 +159,8 @@ class SearchSpace:
         """Let somebody choose a point: whether a group is protected, by what, and how."""
         point: dict[str, float | int | str] = {}
         for group in self.groups:
-            point[_protection_parameter(group)] = chooser.suggest_categorical(
-                _protection_parameter(group), (NO, YES)
-            )
+            name = _protection_parameter(group)
+            point[name] = chooser.suggest_categorical(name, (NO, YES))
             if point[_protection_parameter(group)] == NO:
                 continue
             words = tuple(option.name for option in group.options)
@@ -175,9 +173,8 @@ class SearchSpace:
 
     def recipe(self, point: Point) -> Recipe:
         """The recipe that a point means."""
-        return Recipe(
-            tuple(Step(option.make(choices), group.columns) for group, option, choices in self.parts(point))
-        )
+        parts = self.parts(point)
+        return Recipe(tuple(Step(option.make(choices), group.columns) for group, option, choices in parts))
 
     def parts(self, point: Point) -> Iterator[tuple[Group, Option, dict[str, Any]]]:
         """Yield each group that a point protects, with its method and the choices for it."""

@@ -92,11 +92,8 @@ class TimeBudget:
         """
         if math.isinf(self.seconds):
             return never_stop
-        began, budget, is_over = (
-            self.now(),
-            share * self.seconds_left,
-            self.limit_run(Run(), share).progress.is_over,
-        )
+        began, budget = self.now(), share * self.seconds_left
+        is_over = self.limit_run(Run(), share).progress.is_over
         asked, planned = 0, 0
 
         def is_enough() -> bool:
@@ -171,15 +168,13 @@ class Shares:
         return max(self.left, _LEAST_TO_TELL)
 
     def __str__(self) -> str:
-        enforcing = _ENFORCING * _SURE_TO_ENFORCE
-        stages = [
-            ("methods that enforce it", enforcing),
-            ("carrying out, measuring and writing", _LEAST_KEPT),
-        ]
-        shares = "; ".join(
-            f"about {duration(60 * self.minutes * share)} for {what}" for what, share in stages
+        whole, first, last = (
+            duration(60 * self.minutes * share) for share in (1.0, _ENFORCING * _SURE_TO_ENFORCE, _LEAST_KEPT)
         )
-        return f"{duration(60 * self.minutes)} in all: {shares}; the rest to search for less loss"
+        return (
+            f"{whole} in all: about {first} for methods that enforce the requirements; about {last} for "
+            "releasing, measuring and writing; the rest to search for a recipe with less loss"
+        )
 
 
 def _methods(recipe: Recipe) -> tuple[str, ...]:

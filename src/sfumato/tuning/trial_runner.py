@@ -12,16 +12,7 @@ from sfumato.core.run import Run
 from sfumato.errors import Cancelled, ParameterError
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.evaluate import EvaluationCase
-from sfumato.study.requirements import weakest
-from sfumato.tuning.candidate import (
-    FAILURES,
-    Candidate,
-    RecipeJudge,
-    RecipeResult,
-    Shortfall,
-    in_order,
-    why_failed,
-)
+from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, Shortfall, in_order
 from sfumato.tuning.ledger import Ledger
 from sfumato.tuning.pruning import Pruning
 from sfumato.tuning.search_space import Point, SearchSpace
@@ -81,7 +72,8 @@ class TrialRunner:
         self.near: dict[str, tuple[float, float]] = {}
         self.did: set[str] = set()
         self.time_share = 1.0
-        self.stopped_early = self.planned = ""
+        self.planned = ""
+        self.timeouts: list[str] = []
         self.shortfall = Shortfall(self.judge.demands, RecipeResult())
         self.longest = 0.0
         self.trial_seconds: list[float] = []
@@ -98,13 +90,11 @@ class TrialRunner:
         results = iter(self._work(f"search of {self.budget.repeats}", full, self._evaluator("search")))
         made = []
         for place, recipe in enumerate(recipes):
-            if small and worse[place]:
-                result = replace(small[place], runs=())
-                candidate = replace(self._candidate(recipe, origin, result, points[place]), pruned=True)
-            else:
-                result = next(results) or RecipeResult(refused=NO_TIME)
-                candidate = self._candidate(recipe, origin, result, points[place])
-            made.append(candidate)
+            pruned = bool(small) and worse[place]
+            result = replace(small[place], runs=()) if pruned else next(results)
+            result = result or RecipeResult(refused=NO_TIME)
+            candidate = self.judge.candidate(recipe, origin, result, self.shortfall)
+            made.append(replace(candidate, pruned=pruned, point=points[place]))
         # Only now, so that what is pruned does not depend on places within a batch.
         self.candidates += [each for each in made if each.result.refused != NO_TIME]
         for place, candidate in enumerate(made):
@@ -112,13 +102,6 @@ class TrialRunner:
                 self.pruning.learn(small[place], candidate)
         self.pruning.best = in_order(self.candidates)
         return made
-
-    def _candidate(
-        self, recipe: Recipe, origin: str, result: RecipeResult, point: Point | None = None
-    ) -> Candidate:
-        return Candidate(
-            recipe, origin, result, self.judge.losses(result), self.shortfall(result), point=point
-        )
 
     def _evaluator(
         self, place: str, replicates: int | Sequence[int] | None = None, judge: RecipeJudge | None = None
@@ -136,7 +119,7 @@ class TrialRunner:
         """Find where a method alone begins to do on the sample, and what it loses there."""
         # What promises most comes first, and may take more of the time.
         run = self.watch.limit_run(self.quiet.at("sample"), MAX_TIME_SHARE)
-        payload = self._weakest_on(self.pruning.case, recipe, run, repeats=1)
+        payload = self._weakest_on(self.pruning.case, recipe, run, 1)
         if "parameters" in payload:
             (step,) = recipe.steps
             step = replace(step, method=type(step.method).from_dict(payload["parameters"]))
@@ -147,38 +130,28 @@ class TrialRunner:
     def _weakest(self, recipe: Recipe) -> dict[str, Any]:
         """Find where a method alone begins to do, or why it never does."""
         run = self.watch.limit_run(self.quiet.at("weakest"), MAX_TIME_SHARE)
-        return self._weakest_on(self.case, recipe, run, repeats=self.budget.repeats)
+        return self._weakest_on(self.case, recipe, run, self.budget.repeats)
 
-    def _weakest_on(self, case: EvaluationCase, recipe: Recipe, run: Run, *, repeats: int) -> dict[str, Any]:
-        (step,) = recipe.steps
-        near = self.near.get(recipe.digest)
-        try:
-            hurry = self.watch.hurry(_TIME_SHARE)  # settle for the best so far
-            demands = self.judge.demands
-            found = weakest(step, case, demands, run, repeats=repeats, near=near, hurry=hurry)
-        except FAILURES as error:
-            return {"met": False, "reason": why_failed(error)}
-        return {
-            "met": found.met, "reason": found.reason, "parameters": found.step.method.to_dict(),
-            "value": found.value, "mild": found.mild,
-        }  # fmt: skip
+    def _weakest_on(self, case: EvaluationCase, recipe: Recipe, run: Run, repeats: int) -> dict[str, Any]:
+        near, hurry = (
+            self.near.get(recipe.digest),
+            self.watch.hurry(_TIME_SHARE),
+        )  # then the best so far will do
+        return self.judge.weakest(recipe, case, run, repeats=repeats, near=near, hurry=hurry)
 
     def _work(self, stage: str, recipes: Sequence[Recipe], work: Callable[[Recipe], Any]) -> list[Any]:
         """Do a piece of work for each recipe, or take it from the ledger; results in their order.
 
         None stands for work for which there was no time; nobody keeps it.
         """
-        missing = {
-            recipe.digest: recipe for recipe in recipes if self.ledger.get(stage, recipe.digest) is None
-        }
+        missing = {each.digest: each for each in recipes if self.ledger.get(stage, each.digest) is None}
         for recipe, result in self._results_of(list(missing.values()), self._with_time_limit(stage, work)):
             if result is not None:
                 payload = result.to_dict() if isinstance(result, RecipeResult) else result
                 self.ledger.keep(stage, recipe.digest, recipe.to_list(), payload)
         known = [self.ledger.get(stage, recipe.digest) for recipe in recipes]
         return [
-            RecipeResult.from_dict(payload) if payload is not None and "runs" in payload else payload
-            for payload in known
+            RecipeResult.from_dict(each) if each is not None and "runs" in each else each for each in known
         ]
 
     def _with_time_limit(self, stage: str, work: Callable[[Recipe], Any]) -> Callable[[Recipe], Any]:
@@ -242,9 +215,8 @@ class TrialRunner:
     def _fitting(self, most: int) -> int:
         """How many trials surely fit into the time, up to so many."""
         seconds = statistics.median(self.trial_seconds) if self.trial_seconds else 0.0
-        return (
-            most if self.watch.seconds_left >= most * seconds else fitting(self.watch.seconds_left, seconds)
-        )
+        left = self.watch.seconds_left
+        return most if left >= most * seconds else fitting(left, seconds)
 
     def _out_of_time(self, done: int) -> bool:
         if self.watch.seconds_left > 0:
@@ -254,10 +226,12 @@ class TrialRunner:
 
     def _note_timeout(self, with_what: str) -> None:
         """Remember that the time ended something, and what there is of it."""
-        if f" with {with_what}" in self.stopped_early:
-            return
-        before = f"{self.stopped_early.split(' with ')[1].split(';')[0]} and " if self.stopped_early else ""
-        self.stopped_early = (
-            f"stopped after {self.budget.minutes:.3g} minutes with {before}{with_what}; on another machine "
-            "the result may be another"
-        )
+        self.timeouts += [with_what] if with_what not in self.timeouts else []
+
+    @property
+    def stopped_early(self) -> str:
+        """What the time limit left undone, and what to do about it; empty if nothing."""
+        if not self.timeouts:
+            return ""
+        done, later = " and ".join(self.timeouts), "with more, or on another machine, the result may differ"
+        return f"stopped after {self.budget.minutes:.3g} minutes with {done}; {later}"

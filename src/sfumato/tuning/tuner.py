@@ -22,15 +22,7 @@ from typing import Any, Final
 
 from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.tuning.candidate import (
-    Candidate,
-    ConfirmedCandidate,
-    RecipeJudge,
-    RecipeResult,
-    RunScores,
-    Shortfall,
-    in_order,
-)
+from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.time_budget import CONFIRMING, ENDING, LATE, SAMPLING, SEARCHING
 from sfumato.tuning.trial_runner import (
@@ -68,9 +60,7 @@ class SearchResult:
     candidates: tuple[Candidate, ...]
     confirmed: tuple[tuple[Candidate, RecipeResult], ...]
     failed: tuple[tuple[Candidate, RecipeResult], ...]
-    judge: (
-        RecipeJudge  # of what was confirmed: by what was asked for, or by what is quick if there was no time
-    )
+    judge: RecipeJudge  # of what was confirmed: as asked, or by quick measures if there was no time
     searched_by: RecipeJudge
     unreachable: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
@@ -89,7 +79,7 @@ class Tuner(TrialRunner):
         self.watch.stage = SAMPLING
         unprotected = self._work("unprotected", [Recipe()], self._evaluator("search", 1))[0] or RecipeResult()
         self.shortfall = Shortfall(self.judge.demands, unprotected)
-        as_it_is = self._candidate(Recipe(), UNPROTECTED, unprotected)
+        as_it_is = self.judge.candidate(Recipe(), UNPROTECTED, unprotected, self.shortfall)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
             here = self.run.at(self.case.table.digest)
@@ -128,9 +118,8 @@ class Tuner(TrialRunner):
 
     def _try_singles(self, proposals: Proposals) -> int:
         """Bring each method alone to its weakest setting that does; say of the others why they cannot."""
-        known = {
-            _place_of(each.recipe.steps[0]) for each in in_order(self.candidates) if _is_single_step(each)
-        }
+        single = filter(_is_single_step, in_order(self.candidates))
+        known = {_place_of(each.recipe.steps[0]) for each in single}
         everything = [step for step in self.space.singles() if _place_of(step) not in known]
         steps = self._survivors(everything) if self.pruning.records else everything
         self.watch.stage = SEARCHING
@@ -241,7 +230,7 @@ class Tuner(TrialRunner):
         if late:
             self._note_timeout(f"{done} of {self.budget.trials} trials")
         elif done == most < self.budget.trials:
-            self.planned = f"{done} of {self.budget.trials} trials, as many as surely fit into its time"
+            self.planned = f"{done} of {self.budget.trials} trials, as many as fit into its time"
         self.run.tell("recipes tried", done, max(done, most), self._best())
 
     def _confirm(self) -> tuple[list[tuple[Candidate, RecipeResult]], list[tuple[Candidate, RecipeResult]]]:
@@ -270,7 +259,7 @@ class Tuner(TrialRunner):
                 met = max(self.shortfall(result)) <= 0 and self.judge.losses(result) is not None
                 (passed if met else failed).append((candidate, result))
                 if met:
-                    settled = ConfirmedCandidate(candidate.recipe, *self.judge.spreads(result), result)
+                    settled = self.judge.confirmed(candidate.recipe, result)
                     self.run.progress.found(settled.to_dict(self.judge))
                 else:
                     self._nudge(candidate)
@@ -326,7 +315,7 @@ class Tuner(TrialRunner):
                     (score,) = self._work(f"utility of run {turn}", [candidate.recipe], work)
                     found[place] += [] if score is None or not score.runs else [score.runs[0].utilities]
         if not all(found):
-            self._note_timeout("the loss of the best as quick measures see it")
+            self._note_timeout("the loss of the best by quick measures only")
             return self.judge, list(passed)
         merged = []
         for (candidate, result), known in zip(passed, found, strict=True):

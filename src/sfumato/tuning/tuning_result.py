@@ -13,19 +13,12 @@ from sfumato.core.method import Method
 from sfumato.core.params import Requirements
 from sfumato.core.requirement import Requirement
 from sfumato.data.notebook import Tabular, as_html, as_page
-from sfumato.errors import UnreachableError
+from sfumato.errors import UnreachableError, count_noun
 from sfumato.io import write_text
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.replicate_mean import ReplicateMean
-from sfumato.tuning.candidate import (
-    Candidate,
-    ConfirmedCandidate,
-    RecipeJudge,
-    in_order,
-    on_front,
-    required_scores,
-)
+from sfumato.tuning.candidate import Candidate, ConfirmedCandidate, RecipeJudge, in_order, on_front
 from sfumato.tuning.search_space import SearchSpace
 from sfumato.tuning.trial_runner import NEIGHBOUR, SEARCHED, SINGLE, UNPROTECTED
 from sfumato.tuning.tuner import SearchResult
@@ -92,12 +85,11 @@ class TuningResult(Tabular):
             how = " (estimated)" if estimated else ""
             where = f" ({demand.scenario.name})" if demand.scenario.name != "default" else ""
             if spread is not None:
-                range_text = f"{min(values):.4g}" + (
-                    f" to {max(values):.4g}" if max(values) > min(values) else ""
-                )
+                low, high = min(values), max(values)
+                range_text = f"{low:.4g}" + (f" to {high:.4g}" if high > low else "")
                 yield f"It meets {demand}{where} in {fresh}: {range_text}{how}."
         for measure, spread in zip(self.judge.utilities, self.best.utilities, strict=True):
-            yield f"It costs: {measure.title} {mean_text(spread)} ({measure.better} is better)."
+            yield f"{measure.title}: {mean_text(spread)} ({measure.better}er is better)."
 
     def _against_the_rest(self) -> Iterator[str]:
         measure = self.judge.utilities[0]
@@ -110,7 +102,7 @@ class TuningResult(Tabular):
                 )
         for each in self.runners_up[:_NAMED]:
             value = mean_text(each.utilities[0])
-            yield f"Nearly won: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
+            yield f"Runner-up: {describe(each.recipe)}, {measure.title} {value}{_doubt(self.best, each)}."
         for candidate, result in self.found.failed[:_NAMED]:
             missed = "; ".join(self.judge.missed_demands(result))
             yield f"Did well in the search but failed in fresh runs: {describe(candidate.recipe)} ({missed})."
@@ -118,12 +110,12 @@ class TuningResult(Tabular):
     def _trial_lines(self) -> Iterator[str]:
         counts = self.counts
         parts = [
-            f"{counts['single methods']} methods alone, at the weakest setting that meets them or next to it",
-            f"{counts['searched']} proposed recipes",
-            f"{counts['nudged']} beside ones that were just too weak",
+            f"{count_noun(counts['single methods'], 'single method')} at or near the mildest setting",
+            count_noun(counts["searched"], "proposed recipe"),
+            f"{count_noun(counts['nudged'], 'neighbour')} of recipes that just failed",
         ]
         yield (
-            f"Tried: {counts['tried']} recipes ({', '.join(parts)}). "
+            f"Tried: {count_noun(counts['tried'], 'recipe')} ({', '.join(parts)}). "
             f"{counts['met the requirements']} met the requirements, "
             f"{counts['could not be applied']} could not be applied."
         )
@@ -138,12 +130,12 @@ class TuningResult(Tabular):
             yield f"The search was {self.found.stopped_early}."
         if self.found.searched_by != self.judge:
             quick = ", ".join(map(str, self.found.searched_by.utilities))
-            yield f"Losses were counted by {quick} during the search, and by what was asked for of the best."
+            yield f"The search measured losses by {quick}; the best recipes were measured as requested."
 
     def _skipped_lines(self) -> Iterator[str]:
         yield from (f"Note: {note}." for note in self.notes)
         for name, reason in self.found.unreachable.items():
-            yield f"Cannot do it alone: {name} ({reason})."
+            yield f"Cannot meet the requirements alone: {name} ({reason})."
         reasons: dict[str, list[str]] = {}
         for name, reason in self.space.left_out.items():
             reasons.setdefault(reason, []).append(name)
@@ -154,7 +146,7 @@ class TuningResult(Tabular):
             sample = f"a sample of {self.found.subsample} records"
             yield f"Did worse alone on {sample}, so not tried on all: {worse}."
         if self.found.skipped:
-            yield f"Not tried alone, for want of trials or time: {', '.join(self.found.skipped)}."
+            yield f"Not tried alone, for lack of trials or time: {', '.join(self.found.skipped)}."
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; nothing per record, no seed."""
@@ -221,12 +213,8 @@ def conclude(
         raise _unreachable(found, judge)
     judge = found.judge
     # The order is that of the fresh runs: the runs of the search flatter what was chosen by them.
-    fresh = [
-        Candidate(c.recipe, c.origin, result, judge.losses(result), (0.0,)) for c, result in found.confirmed
-    ]
-    confirmed = tuple(
-        ConfirmedCandidate(each.recipe, *judge.spreads(each.result), each.result) for each in in_order(fresh)
-    )
+    fresh = [Candidate(c.recipe, c.origin, made, judge.losses(made), (0.0,)) for c, made in found.confirmed]
+    confirmed = tuple(judge.confirmed(each.recipe, each.result) for each in in_order(fresh))
     best = _surest(confirmed)
     rest = tuple(each for each in confirmed if each is not best)
     return TuningResult(plan_of(best.recipe), best, rest, judge, space, found, notes)
@@ -235,11 +223,8 @@ def conclude(
 def _surest(confirmed: Sequence[ConfirmedCandidate]) -> ConfirmedCandidate:
     """The best; of one that is left to chance, what is not and loses no more within chance."""
     first = confirmed[0]
-    alike = [
-        each
-        for each in confirmed
-        if not each.recipe.stochastic and not first.utilities[0].differs_from(each.utilities[0])
-    ]
+    settled = [each for each in confirmed if not each.recipe.stochastic]
+    alike = [each for each in settled if not first.utilities[0].differs_from(each.utilities[0])]
     return alike[0] if first.recipe.stochastic and alike else first
 
 
@@ -249,20 +234,16 @@ def _unreachable(found: SearchResult, judge: RecipeJudge) -> UnreachableError:
     parts = []
     if found.failed:
         candidate, result = found.failed[0]
-        nearest = f"{describe(candidate.recipe)} met all in the search but not in fresh runs"
+        nearest = f"{describe(candidate.recipe)} met all requirements in the search but not in fresh runs"
         parts.append(f"{nearest}: {'; '.join(judge.missed_demands(result))}")
     elif judged:
-        closest = min(
-            judged, key=lambda each: (each.shortfall, sum(each.shortfalls), each.origin == UNPROTECTED)
-        )
+        closest = min(judged, key=lambda c: (c.shortfall, sum(c.shortfalls), c.origin == UNPROTECTED))
         missed = "; ".join(judge.missed_demands(closest.result)) or _without_a_number(closest, judge)
         parts.append(f"the closest is {describe(closest.recipe)}: {missed}")
     parts += [f"{name}: {reason}" for name, reason in found.unreachable.items()]
     parts += [found.stopped_early] if found.stopped_early else []
-    return UnreachableError(
-        f"at least one recipe must meet {asked}, got: none of {len(found.candidates) - 1} tried",
-        hint="; ".join(parts),
-    )
+    tried = count_noun(len(found.candidates) - 1, "recipe")
+    return UnreachableError(f"none of {tried} tried meets {asked}", hint="; ".join(parts))
 
 
 def _without_a_number(candidate: Candidate, judge: RecipeJudge) -> str:
@@ -317,7 +298,7 @@ def mean_text(spread: ReplicateMean) -> str:
 
 def _doubt(best: ConfirmedCandidate, other: ConfirmedCandidate) -> str:
     differs = best.utilities[0].differs_from(other.utilities[0])
-    return "" if differs else ", no worse within chance"
+    return "" if differs else ", no clear difference"
 
 
 def _point(candidate: Candidate, judge: RecipeJudge) -> dict[str, Any]:
@@ -328,5 +309,5 @@ def _point(candidate: Candidate, judge: RecipeJudge) -> dict[str, Any]:
         "feasible": candidate.feasible,
         "shortfall": candidate.shortfall,
         "utility": {str(m): each.mean for m, each in zip(judge.utilities, utilities, strict=True)},
-        "requirements": required_scores(judge, "mean", [each.mean if each else None for each in demands]),
+        "requirements": judge.required_scores("mean", [each.mean if each else None for each in demands]),
     }

@@ -434,9 +434,7 @@ def test_records_that_missing_values_leave_alone_are_counted(name):
     below = sum(count for count in counts.values() if count < 3) if name in GROUPING else 3
     assert below > 0
     (note,) = release.provenance[0].notes
-    assert note.startswith(
-        f"alike to fewer than k, since values are missing in their group: {below} records;"
-    )
+    assert note.startswith(f"in a class of fewer than k, because of missing values: {below} records;")
 
 
 def test_where_none_is_missing_or_enough_are_there_is_nothing_to_say():

@@ -388,7 +388,7 @@ def test_a_group_of_one_value_is_told():
     run = Run(seed=1, resources={"zips": from_tree({"west": zips[:2], "east": zips[2:3], "south": zips[3:]})})
     release = Recipe.of(Recoding(levels=1)).apply(table, run)
     (note,) = [note for note in release.provenance[0].notes if "one value only" in note]
-    assert note.startswith("1 records show a group in `zip`")
+    assert note.startswith("1 record with a group in `zip`")
     codes = Run(seed=1, resources={"zips": from_prefix(pl.Series("zip", zips), lengths=(3,))})
     release = Recipe.of(Recoding(levels=1)).apply(table, codes)  # B01** is more than B0115
     assert not [note for note in release.provenance[0].notes if "one value only" in note]

@@ -174,7 +174,7 @@ def test_what_is_filled_is_exact_for_the_next_step():
     mask, fill, noise = Step(SafeHarbour(order="a")), Step(Regeneration()), Step(UncorrelatedNoise())
     release = Recipe((mask, fill, noise)).apply(table, Run(seed=1))
     assert release.table.frame["a"].to_list() == [1] * 6  # the one value that was left has no spread
-    assert "must be given exact values" in Recipe((mask, noise)).faults(table.schema)[0]
+    assert "needs exact values" in Recipe((mask, noise)).faults(table.schema)[0]
 
 
 def test_a_column_in_which_nothing_was_ever_known_stays_covered():

@@ -253,9 +253,9 @@ def test_what_a_plan_requires_itself_stays_as_it_was():
     ]  # fmt: skip
     assert Profile.load("scientific").apply_to(merged).demands == merged.demands
     other = Plan(schema=SCHEMA, scenarios=(Scenario("matching", ("sex",)),), requirements=(own,))
-    with pytest.raises(PlanError, match="got twice: `matching`"):
+    with pytest.raises(PlanError, match="both have a scenario named `matching`"):
         Profile.load("scientific").apply_to(other)
-    with pytest.raises(PlanError, match="must declare its columns"):
+    with pytest.raises(PlanError, match="plan that declares its columns"):
         Profile.load("public").apply_to(Plan())
 
 

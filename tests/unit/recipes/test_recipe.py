@@ -99,12 +99,12 @@ def test_without_keys_it_is_everything_said_of_people():
         (Step(Mean(), ("aeg",)), "there is no column `aeg` (did you mean `age`"),
         (Step(Mean(), ("@keys",)), "there is no group of columns `@keys` (did you mean `@key`"),
         (Step(Mean(), ("@",)), "there is no group of columns `@`"),
-        (Step(Mean(), ("@nominal",)), "mean must find a continuous column to protect, got: none"),
-        (Step(Mean(), ("sex", "age", "born")), "mean must be given continuous columns, got: `sex` (nominal), `born` (date)"),
+        (Step(Mean(), ("@nominal",)), "mean needs a continuous column to protect, got: none"),
+        (Step(Mean(), ("sex", "age", "born")), "mean protects continuous columns, got: `sex` (nominal), `born` (date)"),
         (Step(Mean(), ("age",), within=("reg",)), "mean: there is no column `reg`"),
         (Step(Mean(), ("age",), together="house"), "mean: there is no column `house`"),
-        (Step(Mean(), ("age",), within=("age",)), "mean: a column cannot be protected and group the records: `age`"),
-        (Step(Mean(), ("age",), together="age"), "mean: a column cannot be protected and group the records: `age`"),
+        (Step(Mean(), ("age",), within=("age",)), "mean: a column cannot both be protected and group the records: `age`"),
+        (Step(Mean(), ("age",), together="age"), "mean: a column cannot both be protected and group the records: `age`"),
         (Step(Mean(), ("age",), within=("sex", "sex")), "mean: `within` must name each column once, got: `sex`, `sex`"),
         (
             Step(Rounding(base={"pay": 5, "agee": 2}), ("age",)),
@@ -148,7 +148,7 @@ def test_a_step_that_needs_exact_values_cannot_follow_one_that_generalises_them(
 
     ranges, hiding, mean = (Step(method(), ("age",)) for method in (Ranges, Hiding, Mean))
     (fault,) = Recipe((ranges, hiding, mean)).faults(SCHEMA)
-    assert fault.startswith("step 3: mean must be given exact values")
+    assert fault.startswith("step 3: mean needs exact values")
     assert "`age`" in fault
     assert not Recipe((mean, ranges, hiding, Step(Mean(), ("pay",)))).faults(SCHEMA)
 
@@ -163,11 +163,11 @@ def test_a_text_is_not_a_list_of_letters():
 
 def test_warnings_for_columns_that_tell_the_same_story():
     assert list(Step(Mean(), ("age",)).warnings(SCHEMA)) == [
-        "`age` and `born` tell the same story, but mean protects only `age`"
+        "`age` and `born` are strongly related, but mean protects only `age`"
     ]
     assert list(Step(RankSwapping(), ("age", "born")).warnings(SCHEMA)) == []
     assert list(Step(Mean(), ("pay", "late")).warnings(SCHEMA)) == [
-        "`pay` and `grade`, `w` tell the same story, but mean protects only `pay`"
+        "`pay` and `grade`, `w` are strongly related, but mean protects only `pay`"
     ]
     assert len(Recipe.of(Step(Mean(), ("age",)), Step(Mean(), ("pay",))).warnings(SCHEMA)) == 2
 
@@ -271,14 +271,14 @@ def test_a_stratum_column_may_have_any_name(name):
 def test_a_record_alone_in_its_stratum_never_leaves_as_it_is_in_silence():
     values = {"x": [1.0, 3.0, 77.0], "s": ["a", "a", "b"]}
     table = table_of(values, s=(Kind.NOMINAL, Role.OTHER))
-    with pytest.raises(DataError, match="unchanged: 1 records of persons alone"):
+    with pytest.raises(DataError, match="cannot change 1 record of persons alone"):
         protect(Step(RankSwapping(), ("x",), within=("s",)), table)
     assert frame_of(Step(Draw(), ("x",), within=("s",)), table)["x"][2] != 77
     whose = table_of(  # two records of one person hide nobody
         {"x": [1.0, 3.0, 77.0, 77.0], "s": ["a", "a", "b", "b"], "who": ["p", "q", "r", "r"]},
         s=(Kind.NOMINAL, Role.OTHER), who=(Kind.NOMINAL, Role.PERSON),
     )  # fmt: skip
-    with pytest.raises(DataError, match="unchanged: 2 records"):
+    with pytest.raises(DataError, match="cannot change 2 records"):
         protect(Step(RankSwapping(), ("x",), within=("s",)), whose)
 
 
@@ -286,7 +286,7 @@ def test_what_a_step_enforced_is_measured_again_at_the_end():
     table = table_of({"x": [1.0, 1.0, 2.0, 2.0]})
     enforced = Step(registry.method("local-suppression")(k=2), ("x",))
     assert len(Recipe.of(enforced, Step(Mean(), ("x",))).apply(table, Run(seed=1)).table) == 4
-    with pytest.raises(UnreachableError, match=r"step 1 \(local-suppression\) enforced must hold"):
+    with pytest.raises(UnreachableError, match=r"step 1 \(local-suppression\) enforced does not hold"):
         Recipe.of(enforced, Step(Draw(), ("x",))).apply(table, Run(seed=1))
 
 
@@ -387,13 +387,13 @@ def test_members_that_differ_are_counted_not_quoted():
     with pytest.raises(DataError) as caught:
         protect(Step(Mean(), ("rent",), together="house"), table)
     assert caught.value.message == (
-        "`rent` must be the same for all records of a `house` to be treated together, got: 2 records that differ"
+        "`rent` must be equal in all records of a `house` to protect them together, got: 2 records with another value"
     )
     assert "91827" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_household_with_a_hole_differs():
-    with pytest.raises(DataError, match="1 records that differ"):
+    with pytest.raises(DataError, match="1 record with another value"):
         protect(Step(Mean(), ("rent",), together="house"), households(rent=[None, 4.0, 10.0, 6.0, 4.0, 8.0]))
     same = households(rent=[None, 4.0, None, 6.0, 4.0, 8.0])
     assert frame_of(Step(Mean(), ("rent",), together="house"), same)["rent"].to_list() == [
@@ -408,7 +408,7 @@ def test_a_household_with_a_hole_differs():
 
 def test_a_household_must_lie_in_one_stratum():
     step = Step(Mean(), ("rent",), within=("s",), together="house")
-    with pytest.raises(DataError, match="`s` must be the same for all records of a `house`"):
+    with pytest.raises(DataError, match="`s` must be equal in all records of a `house`"):
         protect(step, households(s=["a", "b", "b", "a", "b", "a"]))
     release = protect(step, households(s=["a", "b", "a", "a", "b", "b"]))
     assert release.table.frame["rent"].to_list() == [8.0, 6.0, 8.0, 8.0, 6.0, 6.0]
@@ -424,7 +424,7 @@ def test_classes_of_households_are_those_of_their_members():
 
 
 def test_a_method_that_makes_new_records_cannot_keep_households():
-    with pytest.raises(PlanError, match="synthetic must keep or leave out records to treat them `together`"):
+    with pytest.raises(PlanError, match="synthetic makes new records, so it cannot be used with `together`"):
         protect(Step(Synthetic(), ("rent",), together="house"), households())
 
 

@@ -147,7 +147,7 @@ def test_what_cannot_see_copies_together_says_so():
     original, made = noisy()
     score, how = judged(made, original, "k >= 2")
     assert score.value == 1
-    assert how == "the worst of 4 copies, each looked at alone"
+    assert how == "the worst of 4 copies, each measured alone"
     assert judged(made[:1], original, "k >= 2")[1] == ""
 
 

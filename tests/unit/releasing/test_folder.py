@@ -149,7 +149,7 @@ def test_a_signature_is_named_and_left_alone(home):
     assert not found
     assert told.files["SHA256SUMS.asc"] == "signature"
     assert any("is a signature" in note for note in told.notes)
-    with pytest.raises(WriteError, match=r"must not be signed.*SHA256SUMS\.asc"):
+    with pytest.raises(WriteError, match=r"is signed by .*SHA256SUMS\.asc"):
         made.write(home / "out", overwrite=True)
     assert (home / "out" / "SHA256SUMS.asc").read_text() == "signed"
 
@@ -165,11 +165,11 @@ def test_what_is_made_again_and_what_is_not(home):
     assert "--original" in told.notes[0]
     assert wrong(home / "out", original=str(home / "moved.csv"))[1].files["out.csv"] == "identical"
     pl.read_csv(home / "moved.csv").with_columns(pl.col("wage") + 1).write_csv(home / "other.csv")
-    with pytest.raises(ReadError, match="other records"):
+    with pytest.raises(ReadError, match="its records differ"):
         verify_release(home / "out", Run(), original=str(home / "other.csv"))
-    with pytest.raises(ReadError, match="none there"):
+    with pytest.raises(ReadError, match="File not found"):
         verify_release(home / "out", Run(), original=str(home / "nowhere.csv"))
-    with pytest.raises(ReadError, match="must be a release with its private trail"):
+    with pytest.raises(ReadError, match="has no private trail of a release"):
         verify_release(home, Run())
 
 
@@ -184,7 +184,7 @@ def test_noise_that_is_never_repeated_is_verified_by_its_hash(home):
     found, told = wrong(home / "out")
     assert not found
     assert told.files["out.csv"] == "unchanged"
-    assert "never repeats itself" in told.notes[0]
+    assert "draws new noise each time" in told.notes[0]
 
 
 def test_a_trail_of_a_later_version_is_not_read(home):
@@ -207,9 +207,7 @@ def test_a_folder_with_files_needs_leave_and_must_be_a_release(home):
     made.write(home / "mine")  # an empty one is as good as none
     (home / "other").mkdir()
     (home / "other" / "thesis.txt").write_text("mine")
-    with pytest.raises(
-        WriteError, match="must be the folder of a release to be overwritten, got: other files"
-    ):
+    with pytest.raises(WriteError, match="it is not a release folder"):
         made.write(home / "other", overwrite=True)
     with pytest.raises(WriteError, match="must be a folder, got: a file"):
         made.write(home / "people.csv", overwrite=True)
@@ -230,7 +228,7 @@ def test_what_is_anybody_elses_is_never_lost(home, name):
 def test_what_someone_has_edited_is_not_lost_either(home):
     made, _ = released(home)
     (home / "out" / "data-card.md").write_text("signed by hand")
-    with pytest.raises(WriteError, match=r"`data-card\.md`, which is not as it was written"):
+    with pytest.raises(WriteError, match=r"`data-card\.md` was changed after the release"):
         made.write(home / "out", overwrite=True)
 
 
@@ -240,7 +238,7 @@ def test_an_original_in_the_folder_is_not_lost(home):
     text = planned(home, name="again.toml").read_text().replace("people.csv", "out/out.csv")
     (home / "again.toml").write_text(text)
     made = sfumato.release(home / "again.toml")
-    with pytest.raises(WriteError, match="must not hold what is read"):
+    with pytest.raises(WriteError, match="it contains the input"):
         made.write(home / "out", overwrite=True)
     assert wrong(home / "out")[0] == set()
 
@@ -274,7 +272,7 @@ def test_ledgers_and_keys_outlive_a_release(home):
     released(home)  # one that does not use the key
     assert (folder / "private" / "people.key").read_bytes() == key
     made = sfumato.release(planned(home, more='pseudonym_key = "out/people.key"'))
-    with pytest.raises(WriteError, match="must not lie with what leaves"):
+    with pytest.raises(WriteError, match="among the files that are released"):
         made.write(home / "out", overwrite=True)
 
 
@@ -284,7 +282,7 @@ def test_a_key_that_is_gone_is_no_difference(home):
     (home / "people.key").unlink()
     told = wrong(home / "out")[1]
     assert told.files["out.csv"] == "unchanged"
-    assert "the key of pseudonyms is not" in told.notes[0]
+    assert "the key of the pseudonyms is not" in told.notes[0]
 
 
 def test_a_run_does_not_write_into_a_release_folder(home, monkeypatch, capfd):
@@ -293,7 +291,7 @@ def test_a_run_does_not_write_into_a_release_folder(home, monkeypatch, capfd):
     released(home)
     monkeypatch.chdir(home)
     assert _exit_code(["run", "out/private/plan.toml", "--overwrite"]) == 3
-    assert "must not lie in a release folder" in capfd.readouterr().err
+    assert "is in a release folder" in capfd.readouterr().err
     assert wrong(home / "out")[0] == set()
 
 
@@ -305,7 +303,7 @@ def test_a_folder_through_a_link_and_one_that_one_is_in(home, monkeypatch):
     assert wrong(home / "link" / "out")[1].files["out.csv"] == "identical"
     assert wrong(home / "deep" / "er" / "out")[1].files["out.csv"] == "identical"
     monkeypatch.chdir(home / "out")
-    with pytest.raises(WriteError, match="another folder than the one you are in"):
+    with pytest.raises(WriteError, match="is the folder you are in"):
         made.write(home / "out", overwrite=True)
 
 
@@ -347,10 +345,10 @@ output.path = "stays.csv"
     assert again.plan.about.title == "A hospital"
     text = (home / "tables.toml").read_text()
     (home / "twice.toml").write_text(text.replace("deep/persons", "deep/stays"))
-    with pytest.raises(PlanError, match="got: a name twice"):
+    with pytest.raises(PlanError, match="two tables have the same file name"):
         sfumato.release(home / "twice.toml").write(home / "twice")
     (home / "bare.toml").write_text(text.replace("steps =", "related = [] #"))
-    with pytest.raises(PlanError, match="several tables must have steps"):
+    with pytest.raises(PlanError, match="several tables needs steps"):
         sfumato.release(home / "bare.toml")
 
 
@@ -379,7 +377,7 @@ def test_a_database_is_no_file_of_a_folder(home):
     with pytest.raises(PlanError, match="must be a file, got: a table of a database"):
         sfumato.release(plan).write(home / "out")
     plan.write_text(plan.read_text().replace('"sqlite:///x.db?table=t"', '"report.json"'))
-    with pytest.raises(PlanError, match="a name that is free"):
+    with pytest.raises(PlanError, match="cannot have a table called"):
         sfumato.release(plan).write(home / "out")
 
 
@@ -401,7 +399,7 @@ def test_what_blocks_yields_only_to_a_reason_that_is_recorded(home):
     public = json.loads((folder / "evidence.json").read_text())
     assert public["governance"]["overridden"] == {"rules": ["requirement-missed"]}
     plan.write_text(plan.read_text().replace('requirements = ["k >= 39"]', ""))
-    with pytest.raises(RequirementError, match="requirement to be judged by"):
+    with pytest.raises(RequirementError, match="no requirement limits the risk"):
         sfumato.release(plan)
     assert sfumato.release(plan, for_="secure").write(home / "secure")
 
@@ -425,7 +423,7 @@ def test_the_next_of_a_series_never_takes_the_place_of_an_earlier_one(home):
     sfumato.release(home / "first.toml").write(home / "one")
     (home / "next.toml").write_text(text + '[series]\nearlier = ["one"]\n')
     made = sfumato.release(home / "next.toml")
-    with pytest.raises(WriteError, match="must not hold what is read"):
+    with pytest.raises(WriteError, match="it contains the input"):
         made.write(home / "one", overwrite=True)
     made.write(home / "two")
     assert wrong(home / "one")[1].files["out.csv"] == wrong(home / "two")[1].files["out.csv"] == "identical"

@@ -104,7 +104,7 @@ def test_numbers_under_different_pseudonyms_do_not_join_and_that_is_told(tmp_pat
     outcome = carry_out(plan_of(tmp_path, {"people": people, "stays": stays}, **declared), Run(seed=LARGE))
     assert [len(each.judgements) for each in outcome.parts.values()] == [1, 1]
     notes = " ".join(note for each in outcome.parts.values() for note in each.notes)
-    assert ("`people.pid` and `stays.patient` number the same people" in notes) is is_told
+    assert ("`people.pid` and `stays.patient` give the same people" in notes) is is_told
 
 
 def test_a_table_with_two_numbers_of_persons_is_seen_by_each(tmp_path):

@@ -61,7 +61,7 @@ def with_other_counties(table):
 def test_exact_weights_related_columns_and_households_that_stay_are_named():
     said = told(with_other_counties(ORIGINAL))
     assert len(said) == 3
-    assert "`house` stays" in said[0]
+    assert "`house` is released" in said[0]
     assert "weights in `w` are exact" in said[1]
     assert said[2] == "risks are judged also with `county` as `hospital` tells it"
 
@@ -83,7 +83,7 @@ def test_a_shuffled_file_is_not_aligned(columns):
     )
     assert not is_out_of_order(ORIGINAL, noisy)
     assert is_out_of_order(ORIGINAL, noisy.take(order))
-    with pytest.raises(ParameterError, match="original's order"):
+    with pytest.raises(ParameterError, match="order of the original"):
         read_release(ORIGINAL, noisy.take(order), aligned=True)
 
 
@@ -116,7 +116,7 @@ def test_the_private_trail_tells_who_is_who(tmp_path):
     np.testing.assert_array_equal(rows, outcome.release.source_rows)
     read = read_release(original, tmp_path / "release.csv", aligned=False)
     assert read.table.frame["w"].to_list() == FRAME["w"].gather(pl.Series(rows)).to_list()
-    assert "`house` stays" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
+    assert "`house` is released" in json.loads((tmp_path / "release.private.json").read_text())["notes"][0]
     # Of other originals, or of a file that was changed since, it says nothing.
     assert source_rows_of_file(tmp_path / "release.csv", original.take(np.arange(N)[::-1])) == (None, False)
     (tmp_path / "release.csv").write_text("age\n1\n")

@@ -192,7 +192,7 @@ def hospital(tmp_path):
 def test_two_tables_are_not_written_over_each_other(hospital, other):
     (hospital / "x").mkdir()
     (hospital / "plan.toml").write_text(PLAN.replace("stays.out.csv", other))
-    with pytest.raises(PlanError, match="a file of its own"):
+    with pytest.raises(PlanError, match="two tables have the same `path`"):
         Plan.read(hospital / "plan.toml")
 
 
@@ -287,7 +287,7 @@ def test_a_plan_of_tables_says_itself_and_gathers_its_faults(hospital):
     text = str(caught.value)
     assert "persons: column `age`" in text
     assert "stays: step 1" in text
-    assert "beside them: `steps`" in text
+    assert "got outside: `steps`" in text
 
 
 def test_a_raw_number_of_a_person_is_warned_of(hospital):

@@ -139,7 +139,7 @@ def test_a_key_that_is_a_database_is_refused(folder):
 def test_no_key_is_needed_to_be_read_when_it_is_missing(folder):
     plan, _ = _run(folder, "out.csv")
     (folder / "people.key").unlink()
-    with pytest.raises(ReadError, match="no such file"):
+    with pytest.raises(ReadError, match="Key not found"):
         look_up(Plan.read(plan), ["0" * 32])
 
 

@@ -23,6 +23,7 @@ from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import postprocess
 from sfumato.risk.individual import IndividualRisk
 from sfumato.study.column_changes import losses
+from sfumato.study.column_sentences import ColumnSentence
 
 RUN = Run(seed=1)
 KINDS = {
@@ -57,7 +58,7 @@ def test_the_mean_of_the_released_class_stands_for_each_weight():
     table = table_of(region=["n"] * 10 + ["s"] * 10, w=[*range(1, 11), *range(21, 31)])
     release, changes = left_of(table)
     assert weights(release) == [5.5] * 10 + [25.5] * 10
-    assert changes == {"`w` averaged over records that look alike": 20}
+    assert changes == {"`w` averaged within equivalence classes": 20}
     assert release.exact_weights.by == ("region",)
     assert sum(weights(release)) == 310
 
@@ -281,13 +282,15 @@ def test_the_note_tells_the_largest_change():
 def test_a_few_missing_weights_are_told_of():
     table = table_of(region=["n"] * 12, w=[None, *map(float, range(1, 12))])
     release, _ = left_of(table)
-    assert any("1 records lack a weight" in note for note in notes_of(table, release, losses(table, release)))
+    assert any(
+        "1 record without a weight" in note for note in notes_of(table, release, losses(table, release))
+    )
 
 
 def test_losses_say_what_became_of_the_weights():
     release, _ = left_of(TWENTY)
     (loss,) = [each for each in losses(TWENTY, release) if each.column == "w"]
-    assert loss.sentence() == "100 % of w changed, by 2.5 on average (9 % of its spread)"
+    assert str(ColumnSentence(loss)) == "100 % of w changed, by 2.5 on average (9 % of its spread)"
 
 
 # ------------------------------------------------------------------------------------------------- risks

@@ -27,6 +27,7 @@ from sfumato.report.evidence_file import change_note, data_card, evidence_of, sc
 from sfumato.report.fates import by_fate, centres_of, loss_sentences
 from sfumato.report.outcome import _roles, _step
 from sfumato.report.page import page_of_evidence
+from sfumato.study.column_sentences import ColumnSentence
 
 TYPES = {
     "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
@@ -375,7 +376,7 @@ def test_a_column_stands_under_what_happened_to_it(method, column, heading):
         output=Output(path="out.csv"),
     )  # fmt: skip
     part = next(iter(carry_out(plan, Run(seed=5), table=table).parts.values()))
-    roles = _roles(part, {each.column: each.public_sentence() for each in part.lost})
+    roles = _roles(part, {each.column: str(ColumnSentence(each, public=True)) for each in part.lost})
     steps = [_step(each, part, parameters=False) for each in part.release.provenance]
     found = by_fate(roles, steps)
     assert column in [each["column"] for each in found[heading]]

@@ -127,7 +127,7 @@ def test_a_category_that_one_person_had_is_not_told_to_have_vanished():
     table = people(60_123.77)
     jobs = pl.Series("job", ["Qxjob", *table.frame["job"][1:]])
     made = released(table.with_values("job", jobs), "mdav(k=20)", "job")
-    assert "gone is 1 of its 6 categories" in made.losses_by_column()[0]
+    assert "1 of its 6 categories is gone" in made.losses_by_column()[0]
     files = public_files(made)
     for name in ("change-note.md", "data-card.md", "report.json", "evidence.json", "evidence.html"):
         assert "Qxjob" not in files[name]

@@ -17,13 +17,22 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.mondrian import Mondrian
-from sfumato.study.column_changes import Loss, PublicSizes, Vanished, losses, sentences
+from sfumato.study.column_changes import Loss, PublicSizes, Vanished, losses
+from sfumato.study.column_sentences import ColumnSentence, sentences
 
 
 def table_of(**columns):
     """A table whose columns are (kind, values)."""
     schema = Schema(tuple(Column(name, kind, Role.KEY) for name, (kind, _) in columns.items()))
     return Table(pl.DataFrame({name: values for name, (_, values) in columns.items()}), schema)
+
+
+def owner_text(loss):
+    return str(ColumnSentence(loss))
+
+
+def public_text(loss):
+    return str(ColumnSentence(loss, public=True))
 
 
 def lost(original, **changed):
@@ -37,7 +46,7 @@ def test_numbers_that_moved():
     found = lost(original, pay=[10.0, 24.0, 36.0, None])
     assert found["pay"].changed == pytest.approx(2 / 3)
     assert found["pay"].moved == pytest.approx(5)
-    assert found["pay"].sentence() == (
+    assert owner_text(found["pay"]) == (
         "67 % of pay changed, by 5 on average (28 % of its spread); its mean and total are 17 % higher"
     )
     assert found["age"].fate == "untouched"
@@ -47,12 +56,12 @@ def test_suppressed_values_are_counted_among_those_that_were_there():
     original = table_of(sex=(Kind.NOMINAL, ["f", "m", None, "f"]))
     found = lost(original, sex=[None, "m", None, "f"])["sex"]
     assert (found.suppressed, found.changed) == (pytest.approx(1 / 3), 0)
-    assert found.sentence() == "33 % of sex suppressed"
+    assert owner_text(found) == "33 % of sex suppressed"
 
 
 @pytest.mark.parametrize(
     ("days", "words"),
-    [(1461, "within 4 years"), (92, "within 3 months"), (10, "within 10 days")],
+    [(1461, "4 years"), (92, "3 months"), (10, "10 days")],
 )
 def test_dates_in_their_own_unit(days, words):
     original = table_of(born=(Kind.DATE, [date(1900, 1, 1), date(1980, 1, 2)]))
@@ -61,7 +70,7 @@ def test_dates_in_their_own_unit(days, words):
     found = lost(original, born=shown)["born"]
     assert found.width == days
     assert found.of == pytest.approx(0.9 * 29_220, abs=1)  # nine tenths of the eighty years
-    assert found.sentence().startswith(f"born {words} (")
+    assert owner_text(found).startswith(f"born given as ranges, typically {words} wide (")
 
 
 def test_groups_of_categories_and_what_leaves():
@@ -78,7 +87,7 @@ def test_groups_of_categories_and_what_leaves():
     assert found["plz"].size == np.median(coarse)
     assert found["plz"].coarser == pytest.approx(len(coarse) / n, abs=1e-9)
     gone = replace(release, tables=Release.of(release.table.select(["age"])).tables)
-    assert losses(original, gone)[0].sentence() == "plz left out"
+    assert owner_text(losses(original, gone)[0]) == "plz left out"
 
 
 def test_words_for_all_columns_together():
@@ -92,7 +101,7 @@ def test_words_for_all_columns_together():
         ]
     )
     assert said == [
-        "86 % of plz became groups of 3 of 6 values", "income and ill untouched", "home given new numbers", "name left out",
+        "86 % of plz given as groups, typically of 3 of its 6 values", "income and ill untouched", "home replaced by pseudonyms", "name left out",
     ]  # fmt: skip
 
 
@@ -105,7 +114,7 @@ def test_no_more_digits_than_may_be_published():
 
 
 def public(original, **changed):
-    return {name: loss.public_sentence() for name, loss in lost(original, **changed).items()}
+    return {name: public_text(loss) for name, loss in lost(original, **changed).items()}
 
 
 def test_the_mean_of_changes_is_public_only_where_it_hides_each():
@@ -134,7 +143,7 @@ def test_changes_of_fewer_than_ten_people_have_no_size():
 )  # fmt: skip
 def test_public_shares_are_in_steps_of_five(share, words):
     loss = Loss("job", "key", "changed", changed=share, public_sizes=PublicSizes(changed_cells=50))
-    assert loss.public_sentence() == f"{words} of job changed"
+    assert public_text(loss) == f"{words} of job changed"
 
 
 def test_the_width_of_a_range_with_an_open_end_is_not_public():
@@ -143,14 +152,14 @@ def test_the_width_of_a_range_with_an_open_end_is_not_public():
     shown = intervals(pl.Series([0.0, 10.0, 10.0, 10.0]), pl.Series([10.0, None, None, None]))
     found = lost(original, pay=shown)["pay"]
     assert found.width == pytest.approx(8_133_767.0)
-    assert found.public_sentence() == "pay in wide ranges"
+    assert public_text(found) == "pay given as wide ranges"
 
 
 def test_values_where_there_was_none_have_moved_nowhere():
     original = table_of(pay=(Kind.CONTINUOUS, [1.0, None, None]))
     found = lost(original, pay=[1.0, 2.0, 3.0])["pay"]
     assert found.moved is None
-    assert found.sentence() == "100 % of pay changed; its mean is 100 % higher, its total 500 % higher"
+    assert owner_text(found) == "100 % of pay changed; its mean is 100 % higher, its total 500 % higher"
 
 
 # What an analyst loses --------------------------------------------------------------------------------------
@@ -166,7 +175,7 @@ def test_categories_that_vanish_are_counted_with_those_who_had_them():
     original = table_of(relat=(Kind.NOMINAL, values))
     found = lost(original, relat=[each if each in "ab" else "a" for each in values])["relat"]
     assert (found.vanished.categories, found.vanished.of, found.vanished.share) == (3, 5, 0.2)
-    assert found.sentence() == "20 % of relat changed; gone are 3 of its 5 categories (20 % of the records)"
+    assert owner_text(found) == "20 % of relat changed; 3 of its 5 categories are gone (20 % of the records)"
     said = found.to_dict()
     assert (said["vanished"], said["categories"], said["vanished_share"]) == (3, 5, 0.2)
 
@@ -178,8 +187,8 @@ def test_public_are_only_categories_that_ten_people_have():
     told = public(table_of(relat=(Kind.NOMINAL, values)), relat=shown)["relat"]
     without = values[:-1]
     assert told == public(table_of(relat=(Kind.NOMINAL, without)), relat=shown[:-1])["relat"]
-    gone = "gone is 1 of the 3 categories that at least 10 people have (about 15 % of the records)"
-    gone += "; rarer ones may be, too"
+    gone = "1 of the 3 categories that at least 10 people have is gone (about 15 % of the records)"
+    gone += "; rarer ones may be gone, too"
     assert told == f"about 15 % of relat changed; {gone}"
 
 
@@ -189,7 +198,7 @@ def test_public_are_only_categories_that_ten_people_have():
         ((60, 20, 1), ""),  # one person's
         ((60, 20, 5, 4), ""),  # nine people's
         ((60, 20, 5, 5), ""),  # who knows of four would know that both are had
-        ((60, 20, 9, 9, 10), "; gone is 1 of the 3 categories that at least 10 people have (about 10 % of the records); rarer ones may be, too"),
+        ((60, 20, 9, 9, 10), "; 1 of the 3 categories that at least 10 people have is gone (about 10 % of the records); rarer ones may be gone, too"),
     ],
 )  # fmt: skip
 def test_rare_categories_are_not_told_of(counts, words):
@@ -208,7 +217,7 @@ def test_a_category_of_one_person_with_many_records_is_rare():
     found = lost(Table(original.frame, Schema(roles)), relat=shown)["relat"]
     assert found.vanished.share == pytest.approx(1 / 3)
     assert found.public_sizes.vanished is None
-    assert found.public_sentence() == "about 35 % of relat changed"
+    assert public_text(found) == "about 35 % of relat changed"
 
 
 def test_categories_vanish_with_records_that_are_dropped():
@@ -219,7 +228,7 @@ def test_categories_vanish_with_records_that_are_dropped():
     found = {loss.column: loss for loss in losses(original, release)}
     assert found["relat"].fate == "untouched"
     assert sentences(list(found.values())) == [
-        "relat untouched; gone is 1 of its 3 categories (13 % of the records)", "age untouched",
+        "relat untouched; 1 of its 3 categories is gone (13 % of the records)", "age untouched",
     ]  # fmt: skip
 
 
@@ -237,10 +246,14 @@ def test_records_made_anew_tell_what_is_gone_and_how_means_moved():
     drawn = table_of(relat=(Kind.NOMINAL, ["a"] * 46), pay=(Kind.CONTINUOUS, [110.0] * 46))
     found = {loss.column: loss for loss in losses(original, Release.of(drawn))}
     assert (
-        found["relat"].sentence() == "relat made anew; gone are 2 of its 3 categories (35 % of the records)"
+        owner_text(found["relat"])
+        == "relat replaced by synthetic values; 2 of its 3 categories are gone (35 % of the records)"
     )
-    assert found["pay"].sentence() == "pay made anew; its mean is 10 % higher, its total 45 % lower"
-    assert found["pay"].public_sentence() == "pay made anew"  # nobody's changes are known
+    assert (
+        owner_text(found["pay"])
+        == "pay replaced by synthetic values; its mean is 10 % higher, its total 45 % lower"
+    )
+    assert public_text(found["pay"]) == "pay replaced by synthetic values"  # nobody's changes are known
 
 
 def test_an_emptied_column_is_said_to_be():
@@ -251,8 +264,8 @@ def test_an_emptied_column_is_said_to_be():
         original, sex=pl.Series([None] * 3, dtype=pl.String), age=pl.Series([None] * 3, dtype=pl.Float64)
     )
     assert found["sex"].fate == found["sex"].outcome == "emptied"
-    assert found["sex"].sentence() == found["sex"].public_sentence() == "sex emptied"
-    assert sentences(list(found.values())) == ["sex and age emptied", "pay untouched"]
+    assert owner_text(found["sex"]) == public_text(found["sex"]) == "sex fully suppressed"
+    assert sentences(list(found.values())) == ["sex and age fully suppressed", "pay untouched"]
     assert not found["age"].hides_each  # of three people
 
 
@@ -266,9 +279,12 @@ def test_groups_are_held_against_all_values():
     release = Mondrian(k=30).apply(original.aimed_at(("plz", "age")), Run(seed=1))
     found = losses(original, release)[0]
     assert found.of == 20
-    assert found.sentence() == "100 % of plz became groups of 18 of 20 values: nearly nothing left"
-    said = "over 95 % of plz became groups of about 90 % of its values: nearly nothing left"
-    assert found.public_sentence() == said  # how many rare ones there are is not told
+    assert (
+        owner_text(found)
+        == "100 % of plz given as groups, typically of 18 of its 20 values: hardly any detail left"
+    )
+    said = "over 95 % of plz given as groups, typically of about 90 % of its values: hardly any detail left"
+    assert public_text(found) == said  # how many rare ones there are is not told
 
 
 def grouped(original, *groups):
@@ -288,27 +304,31 @@ def grouped(original, *groups):
 
 def test_a_group_of_everything_leaves_nothing():
     found = grouped(table_of(town=(Kind.NOMINAL, list("abcd") * 10)), "abcd")
-    assert found.sentence() == "100 % of town became groups of 4 of 4 values: nothing left"
+    assert (
+        owner_text(found) == "100 % of town given as groups, typically of 4 of its 4 values: no detail left"
+    )
 
 
 def test_rare_values_of_groups_are_not_counted_in_public():
     """With or without e, which one person has, the public sentence is the same."""
     values = list("abcd") * 20
-    without = grouped(table_of(town=(Kind.NOMINAL, values)), "ab", "cd").public_sentence()
+    without = public_text(grouped(table_of(town=(Kind.NOMINAL, values)), "ab", "cd"))
     found = grouped(table_of(town=(Kind.NOMINAL, [*values, "e"])), "abe", "cd")
-    assert found.sentence() == "100 % of town became groups of 3 of 5 values"
-    assert found.public_sentence() == without == "over 95 % of town became groups of 2 of 4 values"
+    assert owner_text(found) == "100 % of town given as groups, typically of 3 of its 5 values"
+    assert (
+        public_text(found) == without == "over 95 % of town given as groups, typically of 2 of its 4 values"
+    )
 
 
 @pytest.mark.parametrize(
-    ("groups", "words"), [(("ab", "cd"), ", in order"), (("ac", "bd"), ", out of order")]
+    ("groups", "words"), [(("ab", "cd"), ", each of neighbours"), (("ac", "bd"), ", not all of neighbours")]
 )
 def test_groups_of_an_ordered_column_keep_its_order_or_not(groups, words):
     schema = Schema((Column("grade", Kind.ORDINAL, Role.KEY, order=("d", "c", "b", "a")),))
     found = grouped(Table(pl.DataFrame({"grade": list("abcd") * 10}), schema), *groups)
-    assert found.sentence() == f"100 % of grade became groups of 2 of 4 values{words}"
+    assert owner_text(found) == f"100 % of grade given as groups, typically of 2 of its 4 values{words}"
     assert found.vanished is None
-    assert found.public_sentence() == f"over 95 % of grade became groups of 2 of 4 values{words}"
+    assert public_text(found) == f"over 95 % of grade given as groups, typically of 2 of its 4 values{words}"
 
 
 def test_ranges_are_held_against_where_nine_of_ten_values_lie():
@@ -317,22 +337,22 @@ def test_ranges_are_held_against_where_nine_of_ten_values_lie():
     lows = pl.Series(values) // 40 * 40
     found = lost(original, pay=intervals(lows, lows + 40))["pay"]
     assert found.of == pytest.approx(361, abs=1)
-    assert found.sentence().startswith("pay within 40 (11 % of its spread)")
-    assert found.public_sentence() == "pay within 40 (about 10 % of its spread)"
+    assert owner_text(found).startswith("pay given as ranges, typically 40 wide (11 % of its spread)")
+    assert public_text(found) == "pay given as ranges, typically 40 wide (about 10 % of its spread)"
     few = table_of(pay=(Kind.CONTINUOUS, values[:150]))  # seven people are beyond each end
     lows = pl.Series(values[:150]) // 40 * 40
-    assert lost(few, pay=intervals(lows, lows + 40))["pay"].public_sentence() == "pay within 40"
+    assert (
+        public_text(lost(few, pay=intervals(lows, lows + 40))["pay"])
+        == "pay given as ranges, typically 40 wide"
+    )
 
 
 def test_a_total_that_falls_by_what_is_suppressed_is_not_told():
     original = table_of(pay=(Kind.CONTINUOUS, [10.0, 10.0, 40.0, 20.0]))
     found = lost(original, pay=[10.0, 10.0, None, 20.0])["pay"]
     assert found.total_change == pytest.approx(-0.5)
-    assert found.sentence() == "25 % of pay suppressed; its mean is 33 % lower"
-    assert (
-        lost(original, pay=[10.0, None, None, None])["pay"].public_sentence()
-        == "about 75 % of pay suppressed"
-    )
+    assert owner_text(found) == "25 % of pay suppressed; its mean is 33 % lower"
+    assert public_text(lost(original, pay=[10.0, None, None, None])["pay"]) == "about 75 % of pay suppressed"
 
 
 def test_the_change_of_a_mean_is_not_public_where_one_person_makes_it():
@@ -377,7 +397,7 @@ def test_what_vanished_is_what_a_plain_loop_finds(values, other, keep):
     many = {value for value in gone if there.count(value) >= 10}
     told = found.public_sizes.vanished
     assert (told.categories if told else 0) == (len(many) if found.fate != "emptied" else 0)
-    assert not any(f" {value} " in found.public_sentence() for value in "abcdef")
+    assert not any(f" {value} " in public_text(found) for value in "abcdef")
 
 
 NUMBERS = st.one_of(
@@ -401,9 +421,9 @@ def test_every_loss_has_words_and_shares_whatever_the_cells(cells):
     )
     for loss in lost(original, x=pl.Series(y, dtype=numbers), u=pl.Series(v, dtype=texts)).values():
         assert all(0 < each <= 1 for each in (*loss.shares.values(), *loss.spans.values()))
-        assert loss.column in loss.sentence()
-        assert loss.column in loss.public_sentence()
-        for word in (loss.sentence(), loss.public_sentence()):
+        assert loss.column in owner_text(loss)
+        assert loss.column in public_text(loss)
+        for word in (owner_text(loss), public_text(loss)):
             assert "nan" not in word
             assert "inf" not in word
         json.dumps(loss.to_dict(), allow_nan=False)

@@ -124,7 +124,7 @@ def test_all_of_one_person_leaves_nobody_to_protect():
     one = table(4, persons=True)
     score = scored(of=one)
     assert score.status is Status.NOT_ESTIMABLE
-    with pytest.raises(Exception, match="sit out"):
+    with pytest.raises(Exception, match="leaves nobody to protect"):
         usable(Parted(), score)
 
 

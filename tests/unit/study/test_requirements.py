@@ -110,7 +110,7 @@ def test_the_weakest_setting_is_found_and_was_itself_seen(level):
     assert found.step.method.by == found.value
     assert next(each for each in found.tried if each.value == found.value).met
     assert found.scores["toy-moved"].mean == pytest.approx(found.value)
-    assert "is the weakest of" in found.reason
+    assert "is the mildest of" in found.reason
 
 
 def test_a_whole_number_is_exact():

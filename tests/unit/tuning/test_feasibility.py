@@ -56,7 +56,7 @@ def codes(n, many, seed=5):
     return [f"C{number:03d}" for number in np.random.default_rng(seed).integers(0, many, n)]
 
 
-# What cannot hold -----------------------------------------------------------------------------------------
+# What cannot be met -----------------------------------------------------------------------------------------
 
 
 def test_two_values_are_never_three():
@@ -65,11 +65,11 @@ def test_two_values_are_never_three():
     assert (found.requirement, found.columns, found.values) == ("l-diversity >= 3", ("union",), (2,))
     assert (found.best, found.nearest, found.is_final) == (2.0, "l-diversity >= 2", True)
     assert found.sentence == (
-        "l-diversity >= 3 cannot hold: with all 60 records alike it is 2, because of `union` (2 values). "
-        "Nearest: l-diversity >= 2"
+        "l-diversity >= 3 cannot be met: with all 60 records in one class it is 2, because of `union` (2 values). "
+        "The nearest that can be met: l-diversity >= 2"
     )
     assert found.ways_on[0] == "leave `union` out (--drop union)"
-    assert "ask for l-diversity >= 2" in found.ways_on[1]
+    assert "require l-diversity >= 2" in found.ways_on[1]
     assert found.to_dict()["nearest"] == "l-diversity >= 2"
     assert obstacles_to(demands("l >= 2"), table, RUN) == ()
     assert obstacles_to(demands("l >= 3"), table, RUN, left_out=["union"]) == ()
@@ -81,7 +81,7 @@ def test_what_can_never_hold_ends_before_the_search():
     with pytest.raises(UnreachableError) as caught, feasible_first(demands("l >= 3"), table, RUN):
         entered.append("searched")
     assert not entered
-    assert "l-diversity >= 3 cannot hold" in caught.value.message
+    assert "l-diversity >= 3 cannot be met" in caught.value.message
     assert "leave `union` out (--drop union)" in caught.value.hint
     assert "yes" not in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_values_that_are_rare_may_be_made_more_frequent():
     entropy = math.exp(-0.9 * math.log(0.9) - 0.1 * math.log(0.1))
     assert found.best == pytest.approx(entropy)
     assert not found.is_final
-    assert "cannot hold, however the keys are changed" in found.sentence
+    assert "cannot be met, however the keys are changed" in found.sentence
     assert found.nearest == "l-diversity(kind=entropy) >= 1.384"  # 1.38417…, rounded to what can be met
     assert obstacles_to(demands("l(kind=entropy) >= 1.384"), table, RUN) == ()
     with feasible_first(demands("l(kind=entropy) >= 1.9"), table, RUN):
@@ -122,7 +122,7 @@ def test_amounts_may_get_new_values_by_noise():
 def test_too_few_people_for_k():
     (found,) = obstacles_to(demands("k >= 10"), survey(7, pay=[1.0] * 7), RUN)
     assert (found.columns, found.nearest, found.is_final) == ((), "k-anonymity >= 7", True)
-    assert "with all 7 records alike it is 7" in found.sentence
+    assert "with all 7 records in one class it is 7" in found.sentence
     (found,) = obstacles_to(demands("prosecutor-risk <= 0.1"), survey(7, pay=[1.0] * 7), RUN)
     assert (found.nearest, found.is_final) == ("prosecutor-risk <= 0.1429", True)  # 1/7, rounded up
     (alone,) = obstacles_to(demands("k >= 2"), survey(1, pay=[1.0]), RUN)

@@ -183,10 +183,10 @@ def test_requirements_that_classes_tell_can_be_enforced():
 def test_what_cannot_be_searched_is_left_out_with_the_reason(monkeypatch):
     found = space(Toy, Needy, Unrepeatable, Refusing, Categories, Pairwise, columns=("income",))
     assert found.left_out == {
-        "categories": "it takes none of the groups of columns",
+        "categories": "it protects none of the groups of columns",
         "needy": "it needs a table as the resource `population`",
         "refusing": "refusing must be given nothing, got: something",
-        "unrepeatable": "its chance cannot be repeated, and a parameter tuned on the data would void its guarantee",
+        "unrepeatable": "its noise cannot be repeated, and tuning a parameter on the data would void its guarantee",
     }
     assert [option.name for option in found.groups[0].options] == ["pairwise", "toy"]
     assert not space(Needy, resources=["population"], columns=("income",)).left_out
@@ -196,7 +196,7 @@ def test_what_cannot_be_searched_is_left_out_with_the_reason(monkeypatch):
     assert slow
     assert all("all pairs of 30 records" in every.left_out[name] for name in slow)
     assert not derive(table(), Scope(methods=("mdav",))).left_out
-    with pytest.raises(ParameterError, match="at least one method must be able") as caught:
+    with pytest.raises(ParameterError, match="no method can protect these columns") as caught:
         space(Refusing)
     assert "refusing: refusing must be given nothing" in caught.value.hint
 
