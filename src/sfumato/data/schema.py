@@ -13,7 +13,7 @@ from typing import Any, Self
 import polars as pl
 
 from sfumato.data.date_forms import FORMS
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.records import as_spec, raise_all, read_record, read_values
 from sfumato.data.rules import Rule
 from sfumato.errors import PlanError, UnknownNameError, note_renamed, quoted
@@ -184,7 +184,7 @@ class Column:
 
 
 @dataclass(frozen=True, repr=False)
-class Schema:
+class Schema(Tabular):
     """The columns of a table in order, the rules between them, and which of them tell the same story."""
 
     columns: tuple[Column, ...]

@@ -14,7 +14,7 @@ from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
 from sfumato.data.guess.kind import shown_order
 from sfumato.data.guess.person_numbers import in_records
-from sfumato.data.notebook import as_html
+from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.persons import persons_of
 from sfumato.data.relations.associations import RelatedColumns
 from sfumato.data.relations.joining import units_of
@@ -141,7 +141,7 @@ class PersonCounts:
 
 
 @dataclass(frozen=True)
-class Overview:
+class Overview(Tabular):
     """A table at a glance; ``unique`` counts the records that no other is alike in all keys.
 
     Of a table with several records of each person ``persons`` counts these.
