@@ -84,7 +84,7 @@ def files(tmp_path):
         (("release", "people.csv", *RELEASE, "--role", "agee=key"), 2, "no column `agee`"),
         (("release", "people.csv", *RELEASE, "--out", "people.csv"), 3, "must be a folder"),
         (("risk", "people.csv", "odd.parquet"), 3, "Parquet"),
-        (("utility", "people.csv", "nameless.csv"), 3, "must have a name"),
+        (("utility", "people.csv", "nameless.csv"), 3, "columns without a name"),
         (("check", "typed.toml"), 2, "illness"),
         (("check", "faults.toml"), 2, "mondrian"),
         (("run", "other.toml"), 2, "faults"),

@@ -278,7 +278,7 @@ def test_a_workbook_whose_first_sheet_is_a_title(run, twins):
     assert run("risk", "people.xlsx", *how)[:2] == plain[:2]
     assert run("risk", "people.xlsx", *how, "--sheet", "Records")[:2] == plain[:2]
     assert run("risk", "people.xlsx", *how, "--sheet", "About")[0] != 0
-    assert "`sheet` is for Excel workbooks" in run("risk", "people.csv", *how, "--sheet", "Records")[2]
+    assert "`sheet` applies to Excel workbooks" in run("risk", "people.csv", *how, "--sheet", "Records")[2]
     assert sfumato.read("people.xlsx", sheet="Records").frame.equals(twins)
 
 

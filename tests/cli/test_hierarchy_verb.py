@@ -79,7 +79,7 @@ def test_a_proposal_is_written_and_checked(hierarchy, tmp_path):
     assert out.splitlines()[2].split()[:2] == ["1", "3"]
     code, _, err = hierarchy("people.csv", "town", "--out", "town.csv")
     assert code == 3
-    assert "must not exist yet" in err
+    assert "exists already" in err
     assert hierarchy("people.csv", "town", "--out", "town.csv", "--overwrite", "-q")[::2] == (0, "")
 
 

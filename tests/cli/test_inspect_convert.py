@@ -210,7 +210,7 @@ def test_a_plan_never_replaces_what_is_there(run, people, tmp_path):
     (tmp_path / "plan.toml").write_text("mine")
     code, out, err = run("inspect", "people.csv", "--write-plan", "plan.toml")
     assert (code, out) == (3, "")
-    assert "must not exist yet" in err
+    assert "exists already" in err
     assert run("inspect", "people.csv", "--write-plan", "plan.toml", "--overwrite")[0] == 0
     code, _, err = run("inspect", "people.csv", "--write-plan", "people.csv", "--overwrite")
     assert code == 3

@@ -140,7 +140,7 @@ def test_a_missing_plan(tmp_path):
 
 
 def test_a_plan_that_is_a_folder_or_not_text(tmp_path):
-    with pytest.raises(ReadError, match="got: a folder"):
+    with pytest.raises(ReadError, match="is a folder, not a file"):
         Plan.read(tmp_path)
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ReadError, match="must be a readable text file, got: something other than text"):
