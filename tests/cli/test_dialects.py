@@ -101,7 +101,7 @@ def test_a_plan_that_is_told_how_to_read(run, tmp_path):
     )
     code, out, _ = run("inspect", "pay.tsv")
     assert code == 0
-    assert "say which sign is `decimal`" in out
+    assert "give `decimal`" in out
     assert run("inspect", "pay.tsv", "--decimal", ",", "--write-plan", "plan.toml")[0] == 0
     said = tomllib.loads(Path("plan.toml").read_text())
     assert said["data"] == {"path": "pay.tsv", "delimiter": "\t", "decimal": ","}

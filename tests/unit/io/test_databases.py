@@ -688,9 +688,7 @@ def test_permissions(server, sql):
     sql("GRANT USAGE ON SCHEMA public TO guest")
     assert fails(ReadError, io.read, place).message.endswith(": no permission")
     assert fails(WriteError, io.write, frame, place, overwrite=True).message.endswith(": no permission")
-    assert fails(WriteError, io.write, frame, place.replace("=x", "=y")).message.endswith(
-        ": no permission"
-    )
+    assert fails(WriteError, io.write, frame, place.replace("=x", "=y")).message.endswith(": no permission")
     sql("GRANT SELECT ON x TO guest")
     assert io.read(place).rows() == [(SECRET,)]
 
