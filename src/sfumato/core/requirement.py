@@ -190,14 +190,14 @@ class Requirement:
         how += f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
             how += "" if self.can_fail else ", as for every release"
-            return f"met: {self._measure_text} {verb} {_rounded(worst)}{how}"
+            return f"met: {self._measure_text} {verb} {_short_number(worst)}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
             if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
             return f"not met: {self._measure_text} is {score.status}{why}"
-        short = _rounded(worst)  # unless that would look as if the level were reached
+        short = _short_number(worst)  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
         why = f" ({score.reason})" if score.reason and score.status is Status.OK else ""
         must = f"must be {self.sign} {_exact(self.level)}"
@@ -268,7 +268,7 @@ def _parameter_text(value: Any) -> str:
     return "+".join(value) if isinstance(value, list) else str(value)
 
 
-def _rounded(number: float) -> str:
+def _short_number(number: float) -> str:
     """A number for people: four digits that count, and all of those before the point."""
     return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"  # noqa: PLR2004
 

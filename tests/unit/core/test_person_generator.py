@@ -102,7 +102,7 @@ def test_records_are_told_by_a_column_whatever_their_order():
 def test_a_record_of_nobody_is_refused():
     with pytest.raises(DataError, match="is missing in 1 record"):
         Identity.of().persons(visits([7, None]))
-    with pytest.raises(DataError, match="got: none"):
+    with pytest.raises(DataError, match="and there is none"):
         Identity.of().persons(visits([7]).select(["visit"]))
 
 

@@ -208,7 +208,7 @@ def test_all_faults_of_all_columns_come_together():
         "column `town` must be a table, got: str",
         "column `year`: `order` is for ordinal columns",
         "the rule `pay >` is not an SQL condition on columns",
-        "got: `5`",
+        "the rule `5` is not",
         "each item of `related` must be a list, got: str",
     ):
         assert words in faults

@@ -116,7 +116,7 @@ def test_a_node_is_written_as_its_members_or_as_its_label(counties):
 
 
 def test_a_label_that_is_not_in_the_table_is_counted_and_not_shown(counties):
-    with pytest.raises(DataError, match="has 2 records with a text") as caught:
+    with pytest.raises(DataError, match="has 2 records with a label") as caught:
         to_text(pl.Series("county", ["sentinel", "sentinel", "Kern"]), counties)
     assert "sentinel" not in str(caught.value)
 

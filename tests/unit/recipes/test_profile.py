@@ -220,7 +220,7 @@ references = ["nobody1900"]
         "requirement 1: require: `",
         "requirement 1: scenario 1: there is no scenario `b`",
         "requirement 1: reference 1: there is no reference `nobody1900`",
-        "requirement 1: `reason` must be given",
+        "requirement 1: `reason` is missing",
     ):
         assert part in said
     assert len(caught.value.faults) == 12
