@@ -157,8 +157,8 @@ class Nodes:
             codes = match_leaves(column.cast(pl.String), self.labels)
         if (codes == UNSEEN).any():
             raise DataError(
-                f"`{column.name}` has {count_noun(int((codes == UNSEEN).sum()), 'record')} with a label that is "
-                "not in its node table",
+                f"`{column.name}` has {count_noun(int((codes == UNSEEN).sum()), 'record')} with a label "
+                "that is not in its node table",
                 hint="give the table that was made together with the column",
             )
         return codes
