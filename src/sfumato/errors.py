@@ -101,14 +101,7 @@ class UnknownNameError(SfumatoError, LookupError):
     @classmethod
     def of(cls, what: str, name: str, known: Iterable[str]) -> Self:
         """Build the error for an unknown ``name`` of a ``what``, suggesting near ones."""
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        if near:
-            hint = f"did you mean {quoted(near, ' or ')}?"
-        else:
-            more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004
-            hint = f"there are {quoted(names[:20])}{more}" if names else "there are none"
-        return cls(f"there is no {what} `{name}`", hint=hint)
+        return cls(f"there is no {what} `{name}`", hint=suggest(name, known))
 
 
 class RefusedError(SfumatoError, ValueError):
@@ -190,3 +183,13 @@ def trouble_with(error: OSError | UnicodeDecodeError) -> str:
 def note_renamed(what: str, old: str, new: str) -> None:
     """Warn that a name has changed; the command line shows it as a note."""
     warnings.warn(RenamedWarning(f"{what} `{old}` is called `{new}` now"), stacklevel=3)
+
+
+def suggest(name: str, known: Iterable[str], none: str = "there are none") -> str:
+    """The hint beside a name that is not known: near ones, else those there are, else that there is none."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {quoted(near, ' or ')}?"
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004
+    return f"there {'is only' if len(names) == 1 else 'are'} {quoted(names[:20])}{more}" if names else none

@@ -168,7 +168,7 @@ def test_the_table_shows_the_loss_over_the_tolerance_and_who_is_tied(run, people
 def test_a_method_with_a_bracket_left_open_is_no_method(run, people, method):
     code, _, err = run("compare", "people.csv", "-m", method, *QUICK)
     assert code == 2
-    assert "a method must be written name or name(setting=value, …)" in err
+    assert "is not written like a method, name or name(setting=value, …)" in err
 
 
 def test_a_profile_with_what_does_not_apply_said(run, people):

@@ -102,7 +102,7 @@ def test_a_plan_that_is_told_how_to_read(run, tmp_path):
     )
     code, out, _ = run("inspect", "pay.tsv")
     assert code == 0
-    assert "say which sign is `decimal`" in out
+    assert "give `decimal`" in out
     assert run("inspect", "pay.tsv", "--decimal", ",", "--write-plan", "plan.toml")[0] == 0
     said = tomllib.loads(Path("plan.toml").read_text())
     assert said["data"] == {"path": "pay.tsv", "delimiter": "\t", "decimal": ","}
@@ -279,7 +279,7 @@ def test_a_workbook_whose_first_sheet_is_a_title(run, twins):
     assert run("risk", "people.xlsx", *how)[:2] == plain[:2]
     assert run("risk", "people.xlsx", *how, "--sheet", "Records")[:2] == plain[:2]
     assert run("risk", "people.xlsx", *how, "--sheet", "About")[0] != 0
-    assert "`sheet` is for Excel workbooks" in run("risk", "people.csv", *how, "--sheet", "Records")[2]
+    assert "`sheet` applies to Excel workbooks" in run("risk", "people.csv", *how, "--sheet", "Records")[2]
     assert sfumato.read("people.xlsx", sheet="Records").frame.equals(twins)
 
 

@@ -121,7 +121,7 @@ def test_what_a_text_does_not_tell_is_said(run, people, tmp_path):
     code, _, err = run("run", "plan.toml")
     assert code == 0, err
     assert "note: `out.csv`: labels are not kept: `sex`, `region`, `age`, `health`" in err.replace("\n", " ")
-    assert "note: `out.csv`: missing codes are not told: `health`" in err
+    assert "note: `out.csv`: missing codes are not marked as missing: `health`" in err
 
 
 def test_ranges_have_the_labels_of_their_ends(run, people, tmp_path):

@@ -49,17 +49,17 @@ def test_the_screen_explains_every_column(run, people):
     assert set(rows) == set(people.columns)
     assert "person" in rows["patient_id"]
     assert "its values are e-mail addresses (90% sure)" in rows["e-mail"]
-    assert "tells the same story as `county`" in rows["town"]
+    assert "strongly related to `county`" in rows["town"]
     assert "missing code -9" in rows["age"]
     assert "ranges of numbers, which have an order" in rows["age_group"]
     assert "?" in rows["x"]
     assert re.search(r"people.csv: 240 records, 8 columns \(csv, [\d.]+ kB\)", err)
     for sentence in (
-        "`e-mail` identifies people: leave it out",
-        "`town` and `county` tell the same story: `town` determines `county`",
+        "`e-mail` is a direct identifier: leave it out",
+        "`town` and `county` are strongly related: `town` determines `county`",
         "`age` has codes that may mean missing: check them",
         "80 persons with 3 records each by `patient_id`; 80 of 80 persons",
-        "are unique on the 5 likely keys",
+        "are unique on the 5 likely quasi-identifiers (keys)",
     ):
         assert sentence in err
     assert run("inspect", "people.csv", "--quiet")[2] == ""
@@ -115,7 +115,7 @@ def test_a_built_in_data_set(run):
     code, out, err = run("inspect", "builtin:rand?per=person")
     assert code == 0
     assert "declared by the data set" in out
-    assert "tell the same story: declared by the data set" in err
+    assert "are strongly related: declared by the data set" in err
     said = json.loads(run("inspect", "builtin:fair", "--json")[1])
     assert (said["format"], said["bytes"], said["records"]) == ("builtin", None, 6366)
     assert said["columns"][0]["label"]
@@ -147,7 +147,7 @@ def test_a_narrow_screen_stays_readable(run, tmp_path, monkeypatch, width):
     assert code == 0
     plain = re.sub(r"\x1b\[[\d;]*m", "", out)
     assert max(map(len, plain.splitlines())) <= width
-    assert "no sign either way: decide" in plain
+    assert "role unknown: choose one" in plain
 
 
 def test_an_empty_file_with_names_only(run, tmp_path):
@@ -210,7 +210,7 @@ def test_a_plan_never_replaces_what_is_there(run, people, tmp_path):
     (tmp_path / "plan.toml").write_text("mine")
     code, out, err = run("inspect", "people.csv", "--write-plan", "plan.toml")
     assert (code, out) == (3, "")
-    assert "must not exist yet" in err
+    assert "exists already" in err
     assert run("inspect", "people.csv", "--write-plan", "plan.toml", "--overwrite")[0] == 0
     code, _, err = run("inspect", "people.csv", "--write-plan", "people.csv", "--overwrite")
     assert code == 3

@@ -93,7 +93,7 @@ def test_what_cannot_go_well_is_told_before_the_work(run, people, tmp_path):
     people.write_csv(tmp_path / "more.csv")
     for arguments, told, exit_code in (
         (("people.csv", *method, "-o", "people.csv", "--overwrite", *COLUMNS), "must not be an original", 3),
-        (("people.csv", *method, "-o", "there.csv", *COLUMNS), "must not exist yet", 3),
+        (("people.csv", *method, "-o", "there.csv", *COLUMNS), "exists already", 3),
         (
             ("people.csv", *method, "-o", "more.csv", "--overwrite", "--resource", "r=more.csv", *COLUMNS),
             "must not be an original",

@@ -82,7 +82,7 @@ def test_words_a_frontier_and_a_plan_that_runs(run, people, declared, tmp_path):
     assert (tmp_path / "plans" / "safe.csv").exists()
     code, _, err = run(*asked)
     assert code == 3
-    assert "must not exist yet" in err
+    assert "exists already" in err
 
 
 def test_what_stands_in_the_way_of_a_plan_is_said(run, people, tmp_path):

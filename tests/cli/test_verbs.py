@@ -349,7 +349,7 @@ def test_a_format_nobody_can_write_is_told_before_the_work(run, people, plan):
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (3, "")
-        assert err.startswith("error: the name of a data file must end in one of")
+        assert err.startswith("error: the format of `")
 
 
 def test_usual_risks_of_a_large_file_are_estimated_and_offer_the_exact_ones(run, people, monkeypatch):
@@ -543,7 +543,7 @@ def test_what_cannot_be_written_is_told_before_the_work(run, people, plan, tmp_p
         (tmp_path / "release.private.json").write_text("{}")
     code, out, err = run("run", "plan.toml", "--json")
     assert (code, out) == ((2, "") if said else (3, ""))
-    assert ("where the release goes" if said else "release.private.json` must not exist yet") in err
+    assert ("where the release goes" if said else "release.private.json` exists already") in err
 
 
 def test_check(run, plan):

@@ -180,7 +180,7 @@ def test_a_trail_that_is_there_is_another_release_s(run, people, tmp_path):
     (tmp_path / "out.private.json").write_text("another seed")
     code, _, err = run(*NOISE, "-o", "out.csv")
     assert code == 3
-    assert "`out.private.json` must not exist yet" in err
+    assert "`out.private.json` exists already" in err
     assert not (tmp_path / "out.csv").exists()
     assert run(*NOISE, "-o", "out.csv", "--overwrite")[0] == 0
 

@@ -105,7 +105,7 @@ def test_salaries_that_rise_alike_are_told_of_before_and_stop_a_release(run, tmp
     (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
     roles = ("who=person", "year=key", "area=key", "pay=sensitive")
     _, _, err = run("inspect", "in.csv", *(word for role in roles for word in ("--role", role)))
-    assert "steadily changing values of `pay` would put 150 of 150 together again" in err
+    assert "steadily changing values of `pay` would link the records of 150 of 150 units" in err
     (tmp_path / "plan.toml").write_text(
         'requirements = ["k >= 3", "regrouped <= 0.05"]\n[data]\npath = "in.csv"\n[columns]\n'
         'who = { kind = "nominal", role = "person" }\nyear = { kind = "ordinal", role = "key" }\n'

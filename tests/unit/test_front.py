@@ -103,7 +103,7 @@ def test_a_method_may_be_said_in_words(patients):
 
 def test_an_identifier_is_not_in_the_data_and_that_is_said(patients):
     release = sfumato.protect(patients, "mdav(k=3)", columns="age", seed=1)
-    with pytest.warns(IdentifierWarning, match="left out, as they identify people: `name`"):
+    with pytest.warns(IdentifierWarning, match="left out, because they are direct identifiers: `name`"):
         assert release.data.columns == ["age", "sex", "diagnosis"]
 
 

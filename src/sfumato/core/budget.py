@@ -44,7 +44,7 @@ class Spending:
                 f"got: ε = {self.epsilon}, δ = {self.delta}, ρ = {self.rho}"
             )
         if self.rho and (self.epsilon or self.delta):
-            raise ParameterError(f"{self.mechanism} must spend ρ, or ε and δ, got: both")
+            raise ParameterError(f"{self.mechanism} spends both ρ and ε or δ: give one of the two")
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -97,7 +97,7 @@ class PrivacyBudget:
         if len(kinds) > 1:
             neighbourhoods = "; ".join(sorted(f"{unit}, {neighbours}" for unit, neighbours in kinds))
             raise ParameterError(
-                f"budgets must be of one unit and neighbouring relation, got: {neighbourhoods}"
+                f"budgets of different units or neighbouring relations cannot be added: {neighbourhoods}"
             )
         if not 0 < delta < 1:
             raise ParameterError(f"`delta` must be above 0 and below 1, got: `{delta}`")

@@ -35,9 +35,8 @@ class FrozenSummaries:
             return cls(tuple(columns), {})
         if (names := tuple(before.frame["column"])) != tuple(columns):
             raise PlanError(
-                f"{method} must protect the columns that it did in the earlier release, {quoted(names)}, "
-                f"got: {quoted(columns)}",
-                hint="protect others in a step of their own: the spread of the noise must stay what it was",
+                f"{method} protected {quoted(names)} in the earlier release, and {quoted(columns)} now",
+                hint="protect other columns in a separate step: the spread of the noise must stay the same",
             )
         earlier: dict[int, list[float]] = {}
         for turn, number in numbers.frame.select("round", "number").iter_rows():

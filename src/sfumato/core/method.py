@@ -128,7 +128,7 @@ class Method(Component):
         """The values of the drive parameter worth searching on this table."""
         drive = self.drive()
         if drive is None or drive.tune is None:
-            raise ParameterError(f"{self.name} must have a drive parameter with a range, got: none")
+            raise ParameterError(f"{self.name} has no parameter with a range to search")
         return drive.tune
 
     def protect(self, table: Table, run: Run) -> Release:

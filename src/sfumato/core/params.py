@@ -218,7 +218,7 @@ class Param:
 
     def _range(self) -> tuple[float, float]:
         if self.tune is None:
-            raise ParameterError(f"`{self.name}` must have a range worth searching, got: none declared")
+            raise ParameterError(f"`{self.name}` has no range to search")
         return self.tune
 
     def to_dict(self) -> dict[str, Any]:
@@ -387,7 +387,7 @@ class Parameters:
         """Make the same with another value of the drive parameter."""
         drive = self.drive()
         if drive is None:
-            raise ParameterError(f"{self.name} must have a parameter to vary, got: none")
+            raise ParameterError(f"{self.name} has no parameter to vary")
         changed: Self = dataclasses.replace(cast("Any", self), **{drive.name: value})
         return changed
 

@@ -116,6 +116,6 @@ def _normals(words: Words) -> Any:
 
 def _refusal(got: str) -> RefusedError:
     return RefusedError(
-        f"in a series chance must be drawn for each person, got: {got}",
-        hint="take a method that draws for each record, such as noise or pram",
+        f"in a series each person needs random numbers of their own, and this method draws {got}",
+        hint="choose a method that draws for each record, such as noise or pram",
     )

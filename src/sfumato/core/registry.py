@@ -242,7 +242,7 @@ def _load_classes(base: type[D], *, rooms: tuple[str, ...], group: str) -> Mappi
             for word in _words(cls):
                 if words.setdefault(word, cls) is not cls:
                     where = f"{words[word].__module__} and {module.__name__}"
-                    raise TypeError(f"the name `{word}` must be given once, got: twice, in {where}")
+                    raise TypeError(f"the name `{word}` is given twice, in {where}")
             found[cls.name] = cls
     return MappingProxyType(dict(sorted(found.items())))
 

@@ -247,7 +247,7 @@ class Release(Tabular):
         """The protected table of a release that has only one."""
         if len(self.tables) != 1:
             names = ", ".join(self.tables)
-            raise DataError(f"this release must have one table, got: {len(self.tables)} ({names})")
+            raise DataError(f"this release has {len(self.tables)} tables ({names}): choose one")
         return self.first
 
     @property
@@ -311,7 +311,9 @@ class Release(Tabular):
         left = [name for name in schema.with_role(Role.IDENTIFIER) if not schema[name].pseudonym]
         if left:
             named = quoted(left)
-            warnings.warn(f"left out, as they identify people: {named}", IdentifierWarning, stacklevel=4)
+            warnings.warn(
+                f"left out, because they are direct identifiers: {named}", IdentifierWarning, stacklevel=4
+            )
             frame = frame.drop(left)
         return frame
 

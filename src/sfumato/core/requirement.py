@@ -41,7 +41,7 @@ def parse_measure(text: str) -> Measure:
     name, bracket, rest = text.strip().partition("(")
     if bracket and (not rest.endswith(")") or ")" in rest[:-1]):
         raise PlanError(
-            f"a measure must be written name or name(setting=value, …), got: `{text}`",
+            f"`{text}` is not written like a measure, name or name(setting=value, …)",
             hint="write it like `rank-linkage(floor=0.5)`",
         )
     cls = registry.measure(name.strip())
@@ -54,7 +54,7 @@ def parse_method(text: str) -> Method:
     cls = registry.method(name.strip())
     if bracket and not rest.endswith(")"):
         raise ParameterError(
-            f"a method must be written name or name(setting=value, …), got: `{text}`",
+            f"`{text}` is not written like a method, name or name(setting=value, …)",
             hint="write it like `mdav(k=5)`",
         )
     return cls.from_dict(parse_settings(rest.removesuffix(")"), cls))
@@ -66,9 +66,9 @@ def parse_settings(text: str, owner: Any) -> dict[str, Any]:
     for part in filter(None, (piece.strip() for piece in _COMMA.split(text))):
         key, sign, value = (piece.strip() for piece in part.partition("="))
         if not sign or not value:
-            raise PlanError(f"a setting of {owner.name} must be written name=value, got: `{part}`")
+            raise PlanError(f"`{part}` is not a setting of {owner.name}: write name=value")
         if key in settings:
-            raise PlanError(f"`{key}` of {owner.name} must be given once, got: several times")
+            raise PlanError(f"`{key}` of {owner.name} is given twice")
         settings[key] = _read_value(value, owner.parameter(key).type)
     return settings
 
@@ -100,7 +100,7 @@ class Requirement:
     def __post_init__(self) -> None:
         if self.measure.tells.why_not_required:
             raise PlanError(
-                f"{self.measure.name} is told and cannot be required, got: a requirement",
+                f"{self.measure.name} is only reported and cannot be required",
                 hint=self.measure.tells.why_not_required,
             )
 
@@ -112,7 +112,7 @@ class Requirement:
         confidence = _number(form["confidence"]) if form and form["confidence"] else None
         if form is None or not math.isfinite(level) or math.isnan(confidence or 0.0):
             raise PlanError(
-                f"a requirement must be a measure, a comparison and a number, got: `{text}`",
+                f"`{text}` is not a requirement: a measure, a comparison and a number",
                 hint="write it like `rank-linkage >= 0.45`",
             )
         settings = f"({form['settings']})" if form["settings"] else ""
@@ -120,8 +120,7 @@ class Requirement:
         better = "<=" if measure.better == "low" else ">="
         if form["sign"][0] != better[0]:
             raise PlanError(
-                f"a requirement on {measure.name} must ask for {better}, since {measure.better} is better, "
-                f"got: `{text}`",
+                f"`{text}` asks for the worse side of {measure.name}, where {measure.better} is better",
                 hint=f"write `{measure} {better} {_exact(level)}`",
             )
         return cls(_sure_of(measure, confidence), form["sign"], level, confidence)
@@ -190,15 +189,15 @@ class Requirement:
         how = f" {score.details[APPROACH]}" if APPROACH in score.details else ""
         how += f" (estimated{self.at})" if self.is_estimated(score) else ""
         if self.met_by(score):
-            how += "" if self.can_fail else ", as it is of every release"
-            return f"met: {self._measure_text} {verb} {worst:.6g}{how}"
+            how += "" if self.can_fail else ", as for every release"
+            return f"met: {self._measure_text} {verb} {_short_number(worst)}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
             if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
             return f"not met: {self._measure_text} is {score.status}{why}"
-        short = f"{worst:.6g}"  # unless that would look as if the level were reached
+        short = _short_number(worst)  # unless that would look as if the level were reached
         value = repr(worst) if _COMPARISONS[self.sign](float(short), self.level) else short
         why = f" ({score.reason})" if score.reason and score.status is Status.OK else ""
         must = f"must be {self.sign} {_exact(self.level)}"
@@ -259,15 +258,19 @@ def _sure_of(measure: Measure, confidence: float | None) -> Measure:
         return measure
     if not isinstance(measure, EstimatedMeasure):
         raise PlanError(
-            f"a measure that is asked for `at {_exact(confidence)}%` must give an interval of a stated "
-            f"confidence, got: {measure.name}, which does not",
-            hint="leave out the confidence",
+            f"{measure.name} is not an estimate with an interval, so it cannot be required with a confidence",
+            hint=f"leave out `at {_exact(confidence)}%`",
         )
     return replace(measure, confidence=confidence)
 
 
 def _parameter_text(value: Any) -> str:
     return "+".join(value) if isinstance(value, list) else str(value)
+
+
+def _short_number(number: float) -> str:
+    """A number for people: four digits that count, and all of those before the point."""
+    return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"  # noqa: PLR2004
 
 
 def _exact(number: float) -> str:

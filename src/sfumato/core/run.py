@@ -87,7 +87,7 @@ class Run:
         resources: Mapping[str, Any] | None = None,
     ) -> None:
         if seed is not None and randomness is not None:
-            raise ParameterError("a run must be given a seed or its randomness, got: both")
+            raise ParameterError("a run takes a seed or its randomness, not both")
         parts = {
             "randomness": randomness or (ByPlace.from_system() if seed is None else ByPlace(seed)),
             "engine": engine or MemoryEngine(),

@@ -83,9 +83,7 @@ def wave_of(evidence: Evidence, identity: Identity, name: str) -> Wave:
     """What a release shows, and whose its records are as the original says."""
     rows, reading = evidence.source_rows, evidence.protected
     if reading is None or rows is None:
-        raise DataError(
-            "a release of a series must tell its owner whose each record is, got: one that does not"
-        )
+        raise DataError("a release of the series lacks the private mapping of its records to persons")
     persons, units = (
         np.append(words, NOBODY)[rows]  # a source of −1 is nobody
         for words in (identity.persons(evidence.original), identity.units(evidence.original))

@@ -199,7 +199,7 @@ def _places(first: pl.DataFrame, second: pl.DataFrame, by: Sequence[str]) -> Int
         both[: first.height][first_order], second_codes[found]
     ):
         raise DataError(
-            "the tables of a release must have as many records in each bucket, got: others in some buckets",
+            "the tables of the release do not have the same number of records in each bucket",
             hint="read the files that were written together",
         )
     places = np.empty(len(first_order), dtype=np.int64)

@@ -196,7 +196,7 @@ def _items_of(table: Table, name: str) -> tuple[Ints, Ints, pl.Series, Flags]:
         series = series.cast(pl.List(pl.String))
     if not isinstance(series.dtype, pl.List):
         raise DataError(
-            f"column `{name}` must hold lists of items, got: {series.dtype.base_type()}",
+            f"column `{name}` does not hold lists of items, but {series.dtype.base_type()}",
             hint='declare its `separator` in the plan, as in separator = ";"',
         )
     frame = pl.DataFrame({"record": np.arange(len(series)), "item": series})

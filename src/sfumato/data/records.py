@@ -36,10 +36,9 @@ def read_text(path: Path, *, what: str, hint: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ReadError(f"the {what} `{path}` must be a file, got: none there", hint=hint) from None
+        raise ReadError(f"File not found: {path} (the {what})", hint=hint) from None
     except (OSError, UnicodeDecodeError) as error:
-        trouble = trouble_with(error)
-        raise ReadError(f"the {what} `{path}` must be a readable text file, got: {trouble}") from None
+        raise ReadError(f"cannot read the {what} `{path}`: {trouble_with(error)}") from None
 
 
 def parse_toml(text: str, what: str) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def parse_toml(text: str, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"{what} must be TOML, got: {error}") from None
+        raise PlanError(f"{what} is not valid TOML: {error}") from None
 
 
 @contextmanager
@@ -102,9 +101,7 @@ def read_values(
             name, prepare = known[key].name, known[key].metadata.get("prepare")
             values[name] = _read(_hints(cls)[name], prepare(value) if prepare else value, f"`{key}`", makers)
     faults += [
-        f"`{key}` must be given, got: nothing"
-        for key, item in known.items()
-        if _default(item) is MISSING and key not in spec
+        f"`{key}` is missing" for key, item in known.items() if _default(item) is MISSING and key not in spec
     ]
     return values
 

@@ -93,7 +93,7 @@ def _broken_in(original: Table | None, table: Table) -> dict[str, Flags]:
         return {}
     if len(original) != len(table):
         raise ParameterError(
-            f"`original` must have the {len(table)} records of the table, got: {len(original)}",
+            f"`original` has {len(original):,} records and the table {len(table):,}",
             hint="take the original of each record: original.take(release.source_rows)",
         )
     return dict(checks.breaches(original.select([name for name in table.names if name in original.schema])))
@@ -190,8 +190,7 @@ def _ends(column: Column) -> tuple[float, float]:
         return lower, upper
     if np.ceil(lower) > np.floor(upper):
         raise PlanError(
-            f"the range of the integer column `{column.name}` must hold a whole number, "
-            f"got: {lower:g} to {upper:g}"
+            f"the range of the integer column `{column.name}`, {lower:g} to {upper:g}, has no whole number"
         )
     return float(np.ceil(lower)), float(np.floor(upper))
 
@@ -253,7 +252,7 @@ def sums_in_order(table: Table) -> list[tuple[Rule, Sum, str]]:
         raise PlanError.gather(
             "the set of rules",
             [f"the totals {quoted(circle)} are parts of each other"],
-            hint="say each sum once, with its total alone on one side",
+            hint="write each sum once, with its total alone on one side",
         ) from None
     return [chosen[name] for name in order if name in chosen]
 

@@ -65,7 +65,7 @@ class Rule:
 
     def _unreadable(self) -> PlanError:
         return PlanError(
-            f"a rule must be an SQL condition on columns, got: `{self.text}`",
+            f"the rule `{self.text}` is not an SQL condition on columns",
             hint="write it like `total = part_a + part_b`; put odd column names in double quotes",
         )
 
@@ -104,9 +104,11 @@ class Rule:
         except pl.exceptions.PolarsError:  # its text may quote cells, so it is not passed on
             raise PlanError(f"rule `{self.text}` does not fit the types of its columns") from None
         if holds.dtype != pl.Boolean:
-            raise PlanError(f"rule `{self.text}` must be true or false for a record, got: {holds.dtype}")
+            raise PlanError(f"rule `{self.text}` is not true or false for a record, but {holds.dtype}")
         if len(holds) != frame.height:
-            raise PlanError(f"rule `{self.text}` must speak of one record, got: a total over all of them")
+            raise PlanError(
+                f"rule `{self.text}` is about a total of all records, and must be about one record"
+            )
         return (~holds).fill_null(value=False).alias("broken")
 
     def _holds(self, types: Mapping[str, pl.DataType]) -> pl.Expr:

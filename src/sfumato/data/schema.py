@@ -16,7 +16,7 @@ from sfumato.data.date_forms import FORMS
 from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.records import as_spec, raise_all, read_record, read_values
 from sfumato.data.rules import Rule
-from sfumato.errors import PlanError, UnknownNameError, note_renamed, quoted
+from sfumato.errors import PlanError, UnknownNameError, count_noun, note_renamed, quoted
 
 Scalar = str | float
 
@@ -400,8 +400,8 @@ def _merged_units(numbers: pl.Series) -> Iterator[str]:
     bits = 24 if numbers.dtype == pl.Float32 else 53
     if large := int((numbers.is_not_nan() & (numbers.abs() >= 2**bits)).sum()):
         yield (
-            f"column `{numbers.name}` tells whose each record is and must hold numbers below 2^{bits} where "
-            f"they are floats, got: {large} larger ones, of which two may have become one — read them as text"
+            f"column `{numbers.name}` identifies units and has {count_noun(large, 'float')} above 2^{bits}, "
+            "where two different numbers may be one: read the column as text"
         )
 
 
@@ -410,8 +410,8 @@ def _dtype_faults(column: Column, dtype: pl.DataType) -> Iterator[str]:
         return
     textual = dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)  # not a set: an Enum has its own hash
     if column.kind is Kind.CONTINUOUS and not (dtype.is_numeric() or textual or dtype == pl.Boolean):
-        yield f"column `{column.name}` is declared continuous, got: {dtype.base_type()}"
+        yield f"column `{column.name}` is declared continuous, but has the type {dtype.base_type()}"
     if column.kind is Kind.DATE and not (dtype.is_temporal() or textual):
-        yield f"column `{column.name}` is declared a date, got: {dtype.base_type()}"
+        yield f"column `{column.name}` is declared a date, but has the type {dtype.base_type()}"
     if column.kind is Kind.SET and not (isinstance(dtype, pl.List) or textual):
-        yield f"column `{column.name}` is declared set-valued, got: {dtype.base_type()}"
+        yield f"column `{column.name}` is declared set-valued, but has the type {dtype.base_type()}"

@@ -12,7 +12,7 @@ from sfumato import kernels
 from sfumato.data.pseudonyms import keyed_numbers
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Ints, Words
 
 #: Whose a record is that is nobody's.
@@ -83,11 +83,13 @@ class Identity:
         name = name or table.schema.only_role(Role.PERSON) or ""
         if name not in table.schema:
             raise DataError(
-                "the releases of a series must have a column that tells whose each record is, got: none",
+                "the releases of a series need a column of person numbers, and there is none",
                 hint='declare its role in the plan: role = "person"',
             )
         if gone := int(table.missing(name).sum()):
-            raise DataError(f"`{name}` must tell whose each record of a series is, got: {gone} missing")
+            raise DataError(
+                f"the person number `{name}` is missing in {count_noun(gone, 'record')} of the series"
+            )
         words = keyed_numbers(table.frame[name], self.keys[0])
         return np.where(words == NOBODY, np.uint64(1), words)
 
@@ -97,14 +99,13 @@ class Identity:
         if not self.record:
             turns = occurrences(persons)
         elif self.record not in table.schema:
-            raise DataError(f"`{self.record}` must tell the records of a person apart, got: no such column")
+            raise DataError(f"there is no column `{self.record}` to distinguish the records of a person")
         else:
             turns = keyed_numbers(table.frame[self.record], self.keys[1]).view(np.int64)
         units = self.record_numbers(persons, turns)
         if self.record and (alike := len(units) - len(np.unique(units))):
-            raise DataError(
-                f"`{self.record}` must tell the records of a person apart, got: {alike} that it does not"
-            )
+            number = count_noun(alike, "record")
+            raise DataError(f"`{self.record}` does not distinguish {number} from another of the same person")
         return units
 
     def record_numbers(self, persons: Words, turns: Ints) -> Words:

@@ -16,7 +16,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.schema import Column, Kind, Role, Schema
-from sfumato.errors import DataError, PlanError, UnknownNameError
+from sfumato.errors import DataError, PlanError, UnknownNameError, count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 #: The types of text. A tuple: a set would miss an Enum, whose hash is that of its own list of values.
@@ -168,21 +168,19 @@ class Table(Tabular):
             missing = self.missing(name)
             instants = _instants(self.frame[name], missing, name)
             return _with_nan(instants.to_physical().cast(pl.Float64), missing)
-        raise DataError(f"column `{name}` must be of a kind with an order, got: {column.kind}")
+        raise DataError(f"column `{name}` is {column.kind}, and this step needs a kind with an order")
 
     def _continuous(self, name: str) -> Floats:
         series = self.frame[name]
         missing = self.missing(name)
         if isinstance(series.dtype, pl.Struct):
-            raise DataError(
-                f"column `{name}` must hold numbers, got: intervals", hint="this step needs exact values"
-            )
+            raise DataError(f"column `{name}` holds intervals, and this step needs exact numbers")
         if series.dtype in TEXTUAL:
             values = series.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
             wrong = int((values.fill_null(np.nan).is_nan().to_numpy() & ~missing).sum())
             if wrong:
                 raise DataError(
-                    f"column `{name}` must hold numbers, got: {wrong} values that are not",
+                    f"column `{name}` has {count_noun(wrong, 'value')} that cannot be read as numbers",
                     hint=f"declare missing codes for `{name}`, or another kind",
                 )
         else:
@@ -190,12 +188,11 @@ class Table(Tabular):
         numbers = _with_nan(values, missing)
         if np.isinf(numbers).any():
             count = int(np.isinf(numbers).sum())
-            raise DataError(f"column `{name}` must hold finite numbers, got: {count} infinite values")
+            raise DataError(f"column `{name}` has {count_noun(count, 'infinite value')}")
         if series.dtype.is_integer() and np.nanmax(np.abs(numbers), initial=0) >= _FIRST_INEXACT:
             raise DataError(
-                f"column `{name}` must hold whole numbers below 2^53 to be treated as numbers, got: "
-                "larger ones",
-                hint=f"an account number is an identifier or nominal: declare `{name}` so",
+                f"column `{name}` has whole numbers from 2^53 on, which cannot be treated as numbers",
+                hint=f"if they are account numbers or codes, declare `{name}` an identifier or nominal",
             )
         return numbers
 
@@ -250,11 +247,8 @@ class Table(Tabular):
         if name is None:
             return None
         weights = self._continuous(name)
-        bad = int((~(weights > 0)).sum())
-        if bad:
-            raise DataError(
-                f"weights must be positive numbers, got: {bad} records of `{name}` where they are not"
-            )
+        if bad := int((~(weights > 0)).sum()):
+            raise DataError(f"the weight `{name}` is not a positive number in {count_noun(bad, 'record')}")
         return weights
 
     def with_values(self, name: str, series: pl.Series, *, column: Column | None = None) -> Table:
@@ -302,7 +296,9 @@ class Table(Tabular):
 def _require_fit(frame: pl.DataFrame, schema: Schema) -> None:
     faults = schema.faults_with(frame)
     if faults:
-        raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
+        raise PlanError.gather(
+            "the schema", faults, hint="`sfumato inspect FILE` proposes a schema that fits"
+        )
 
 
 def _positions(values: pl.Series, categories: pl.Series, dtype: type[np.integer]) -> Ints:
@@ -376,17 +372,13 @@ def _instants(series: pl.Series, missing: Flags, name: str) -> pl.Series:
     if series.dtype.is_temporal():
         return series
     if isinstance(series.dtype, pl.Struct):
-        raise DataError(
-            f"column `{name}` must hold dates, got: intervals", hint="this step needs exact values"
-        )
+        raise DataError(f"column `{name}` holds intervals, and this step needs exact dates")
     texts = series.cast(pl.String).str.strip_chars()
     texts = texts.set(~texts.str.contains(r"^\d{4}"), None)  # 80-11-15 is no day of the first century
     parsed = texts.str.to_date("%Y-%m-%d", strict=False)
-    wrong = int((parsed.is_null().to_numpy() & ~missing).sum())
-    if wrong:
-        raise DataError(
-            f"column `{name}` must hold dates, got: {wrong} values that are not", hint="write 2026-11-15"
-        )
+    if wrong := int((parsed.is_null().to_numpy() & ~missing).sum()):
+        number = count_noun(wrong, "value")
+        raise DataError(f"column `{name}` has {number} that cannot be read as dates", hint="write 2026-11-15")
     return parsed
 
 
@@ -428,11 +420,10 @@ def _sort_values(column: Column, values: pl.Series, name: str) -> pl.Series:
     declared = pl.Series(_to_one_type(column.order)).cast(values.dtype, strict=False).drop_nulls()
     repeated = len(declared) - declared.n_unique()
     if repeated:
-        raise DataError(f"the declared order of `{name}` must list each value once, got: {repeated} again")
-    unknown = int((~values.is_in(declared.implode())).sum())
-    if unknown:
+        raise DataError(f"the declared order of `{name}` lists {count_noun(repeated, 'value')} again")
+    if unknown := int((~values.is_in(declared.implode())).sum()):
         raise DataError(
-            f"the values of `{name}` must all stand in its declared order, got: {unknown} distinct others",
+            f"`{name}` has {count_noun(unknown, 'value')} outside its declared order",
             hint="complete `order`, or declare the code as missing",
         )
     return declared

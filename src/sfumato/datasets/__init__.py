@@ -123,7 +123,7 @@ def from_uri(text: str) -> Table:
     """
     if not text.startswith(SCHEME):
         raise ParameterError(
-            f"the address of a built-in data set must begin with `{SCHEME}`, got: `{text}`",
+            f"`{text}` is not the address of a built-in data set, which begins with `{SCHEME}`",
             hint=f"write it like `{SCHEME}patients?n=5000&seed=1`",
         )
     name, _, query = text.removeprefix(SCHEME).partition("?")
@@ -132,7 +132,7 @@ def from_uri(text: str) -> Table:
     for option, value in _pairs(text, query):
         _require_option(name, builtin, option)
         if option in options:
-            raise ParameterError(f"`{option}` of the data set `{name}` must be given once, got: `{text}`")
+            raise ParameterError(f"`{option}` of the data set `{name}` is given twice: `{text}`")
         options[option] = _whole(name, option, value) if builtin.options[option] is int else value
     return builtin.make(**options)
 
@@ -152,9 +152,8 @@ def _pairs(text: str, query: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
-        raise ParameterError(
-            f"options of a built-in data set must be written `OPTION=VALUE` with `&` between, got: `{text}`"
-        ) from None
+        hint = "write options as `OPTION=VALUE`, with `&` between them"
+        raise ParameterError(f"the options of the data set in `{text}` cannot be read", hint=hint) from None
 
 
 def _whole(name: str, option: str, value: str) -> int:

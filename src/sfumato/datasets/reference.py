@@ -319,7 +319,7 @@ def _read(path: Place, *layouts: _ReferenceFile) -> Table:
     names = layouts[0].schema.names
     raise ReadError(
         f"the header of the data set `{layouts[0].title}` must be its {len(names)} columns from `{names[0]}` "
-        f"to `{names[-1]}`, separated by `{layouts[0].separator}`; that of {path} is not",
+        f"to `{names[-1]}`, separated by `{layouts[0].separator}`; that of {path} is different",
         hint=layouts[0].source,
     )
 
@@ -330,7 +330,7 @@ def _header(path: Path, layout: _ReferenceFile) -> str:
             return lines.readline().rstrip("\r\n")
     except OSError as error:
         raise ReadError(
-            f"the file of the data set `{layout.title}` must be readable, got: {path} ({error.strerror})",
+            f"cannot read {path}, the file of the data set `{layout.title}`: {error.strerror}",
             hint=layout.source,
         ) from None
 
@@ -340,8 +340,8 @@ def _texts(path: Path, layout: _ReferenceFile) -> pl.DataFrame:
         frame = pl.read_csv(path, separator=layout.separator, infer_schema=False)
     except pl.exceptions.PolarsError:  # its text may quote cells, so it is not passed on
         raise ReadError(
-            f"the data set `{layout.title}` must have {len(layout.schema.columns)} values in each line; "
-            f"{path} has not",
+            f"not every line of {path} has the {len(layout.schema.columns)} values of the data set "
+            f"`{layout.title}`",
             hint=layout.source,
         ) from None
     return frame.rename(dict(zip(frame.columns, layout.schema.names, strict=True)))

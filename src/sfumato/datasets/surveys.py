@@ -258,6 +258,6 @@ def _read_statsmodels(name: str, file: Path) -> pl.DataFrame:
         return pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError):  # its text may quote cells, so it is not passed on
         raise ReadError(
-            f"the installed statsmodels must hold `datasets/{file.as_posix()}` for the data set `{name}`",
-            hint="install it anew: pip install --force-reinstall statsmodels",
+            f"the installed statsmodels lacks `datasets/{file.as_posix()}`, which has the data set `{name}`",
+            hint="install it again: pip install --force-reinstall statsmodels",
         ) from None

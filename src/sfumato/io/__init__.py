@@ -7,7 +7,6 @@ an original.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,7 +21,7 @@ from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, ReadError, WriteError, quoted, trouble_with
+from sfumato.errors import ParameterError, ReadError, WriteError, quoted, suggest, trouble_with
 from sfumato.io import addresses, atomic, codebook, databases, item_texts
 from sfumato.io import formula_injection as guards
 from sfumato.io.atomic import Staging, write_text
@@ -96,9 +95,9 @@ def read_contents(
         header=header,
     )
     if sheet is not None and (address or FORMATS.get(place.suffix.lower()) != "excel"):
-        raise ParameterError("`sheet` is for Excel workbooks, got: a file or table without sheets")
+        raise ParameterError("`sheet` applies to Excel workbooks only")
     if address:
-        options.refuse_unless(frozenset({"rows", "text"}), what="database")
+        options.refuse_unless(frozenset({"rows", "text"}), what="databases")
         return databases.read(path, rows=rows)
     reader = format_of(place, error=ReadError)
     _require_file(place)
@@ -106,7 +105,7 @@ def read_contents(
         found = reader.read(place, options)
         return found if lines is None else replace(found, frame=codebook.expand_labels(found.frame, lines))
     except OSError as error:
-        raise ReadError(f"`{place}` must be a file that can be read, got: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read `{place}`: {trouble_with(error)}") from None
 
 
 def read(path: str | Path, **how: Any) -> pl.DataFrame:
@@ -220,21 +219,20 @@ def losses(data: Table, path: str | Path) -> list[str]:
     columns = table.schema.columns
     lost = {
         "labels are not kept": [each.name for each in columns if each.label or each.labels],
-        "missing codes are not told": [each.name for each in columns if each.missing or each.missing_range],
+        "missing codes are not marked as missing": [
+            each.name for each in columns if each.missing or each.missing_range
+        ],
     }
     return [f"{what}: {quoted(names)}" for what, names in lost.items() if names]
 
 
 def check_format(path: str | Path, *, guard: bool = False) -> None:
     """Raise if nothing can write such a file, or ``guard`` is not for it."""
-    if addresses.is_address(path):
-        if guard:
-            raise ParameterError("`guard` is for delimited text and Excel, got: a database")
-        return
-    place = Path(path)
-    format_of(place, error=WriteError)
-    if guard and FORMATS[place.suffix.lower()] not in guards.GUARDED:
-        raise ParameterError(f"`guard` is for delimited text and Excel, got: `{place.name}`")
+    address, suffix = addresses.is_address(path), Path(path).suffix.lower()
+    if not address:
+        format_of(Path(path), error=WriteError)
+    if guard and (address or FORMATS[suffix] not in guards.GUARDED):
+        raise ParameterError("`guard` applies to delimited text and Excel only", hint="leave it out")
 
 
 def check_writable(
@@ -334,13 +332,12 @@ def _kind_of(dtype: pl.DataType) -> Kind:
 
 def _require_file(path: Path) -> None:
     if path.is_dir():
-        raise ReadError(f"`{path}` must be a file, got: a folder", hint="name a file in it")
+        raise ReadError(f"`{path}` is a folder, not a file", hint="name a file in it")
     if path.exists():
         return
     folder = path.parent
-    if not folder.is_dir():
-        raise ReadError(f"`{path}` must be a file, got: nothing, nor is there a folder `{folder}`")
-    names = sorted(other.name for other in folder.iterdir() if other.suffix.lower() in FORMATS)
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:5]
-    hint = f"there is {quoted(near, ' or ')}" if near else f"`{folder}` has no data file"
-    raise ReadError(f"`{path}` must be a file, got: nothing of that name", hint=hint)
+    hint = f"there is no folder `{folder}`"
+    if folder.is_dir():
+        names = [other.name for other in folder.iterdir() if other.suffix.lower() in FORMATS]
+        hint = suggest(path.name, names, f"the folder `{folder}` has no data file")
+    raise ReadError(f"File not found: {path}", hint=hint)

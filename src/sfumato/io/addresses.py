@@ -86,12 +86,12 @@ def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
     settings = {unquote(key).lower(): unquote(value) for key, _, value in pairs}
     if _PASSWORD.match(str(text)) or not settings.keys().isdisjoint({"password", "sslpassword"}):
         raise error(
-            "the address of a database must hold no password, got: one that may",
+            "the address of the database seems to hold a password",
             hint="set the environment variable PGPASSWORD or write it into ~/.pgpass; an @ in a name is %40",
         )
     system, table = place.partition(":")[0].lower(), settings.pop("table", "")
     if not table:
-        raise error(f"the address `{place}` must name a table, got: none", hint=f"write {place}?table=NAME")
+        raise error(f"the address `{place}` names no table", hint=f"write {place}?table=NAME")
     if system == SQLITE:
         path = re.sub("^//(?=/)", "", unquote(place[len("sqlite:") :]))
         if path and path != ":memory:" and not path.startswith("//") and not settings:
@@ -104,7 +104,7 @@ def parse(text: str | Path, *, error: type[DataError] = ReadError) -> Address:
             schema, name = parts[0] or parts[1], parts[2] or parts[3]
             return Address(POSTGRES, system + place[len(system) :], name, schema, settings)
         form = "postgresql://user@host/database?table=schema.NAME, as text and not as a Path"
-    raise error(f"`{place}` must be the address of a table, got: a text unlike that", hint=f"write {form}")
+    raise error(f"`{place}` is not the address of a table", hint=f"write {form}")
 
 
 def resolve_in_folder(text: str, folder: Path) -> str:

@@ -12,21 +12,21 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import ReadError, WriteError
-from sfumato.io.formats import Contents, FileDialect, Options
+from sfumato.io.formats import Contents, FileDialect, Options, damaged_file, other_format
 
 _FILE, _STREAM, _FEATHER_ONE = b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
 
 
 def read(path: Path, options: Options) -> Contents:
     """Read an Arrow file: the file form or the stream form, whichever it is."""
-    options.refuse_unless(frozenset({"rows", "text"}), what="Feather")
+    options.refuse_unless(frozenset({"rows", "text"}), what="Feather files")
     with path.open("rb") as file:
         start = file.read(len(_FILE))
     if not start.startswith((_FILE, _STREAM)):
         raise _not_arrow(path.name, start)
     with path.open(
         "rb"
-    ) as file:  # anew, since polars reads from where the system has come to; a path is a glob
+    ) as file:  # again: polars reads from the current position, and takes a path for a glob
         return Contents(_parse(file, path.name, stream=start.startswith(_STREAM), rows=options.rows))
 
 
@@ -36,22 +36,17 @@ def _parse(file: BinaryIO, name: str, *, stream: bool, rows: int | None) -> pl.D
         return parse(file, n_rows=rows)
     # Their texts may quote cells; and damaged bytes can make polars panic, which is no Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        raise ReadError(
-            f"`{name}` must be a whole Arrow file, got: one that is damaged or cut short",
-            hint="copy or export it again, with a name of its own for each column",
-        ) from None
+        hint = "copy or export it again, with a different name for each column"
+        raise damaged_file(name, "Arrow", hint) from None
 
 
 def _not_arrow(name: str, start: bytes) -> ReadError:
     if start.startswith(_FEATHER_ONE):
         return ReadError(
-            f"`{name}` must be an Arrow file, got: one of the first version of Feather",
-            hint="write it again with a newer program: pandas.read_feather(…).to_feather(…)",
+            f"`{name}` is in version 1 of the Feather format, which cannot be read",
+            hint="convert it to version 2: pandas.read_feather(…).to_feather(…)",
         )
-    return ReadError(
-        f"`{name}` must be an Arrow file, got: a file that does not begin like one",
-        hint="was it saved in another format, or under a wrong name?",
-    )
+    return other_format(name, "Arrow")
 
 
 def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # noqa: ARG001
@@ -60,4 +55,4 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # 
         table.frame.write_ipc(path, compat_level=pl.CompatLevel.oldest())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         kinds = ", ".join(sorted({str(dtype.base_type()) for dtype in table.frame.dtypes}))
-        raise WriteError(f"the columns must be of types that Arrow can hold, got: {kinds}") from None
+        raise WriteError(f"an Arrow file cannot store all of these types: {kinds}") from None

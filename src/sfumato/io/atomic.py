@@ -59,7 +59,7 @@ class _StagedFolder(NamedTuple):
             self.temporary.chmod(self.mode)
             vacant = not place.exists() or (place.is_dir() and not any(place.iterdir()))
             if not vacant and not overwrite:
-                raise WriteError(f"`{place}` must not exist yet, got: a folder that does")
+                raise WriteError(f"the folder `{place}` exists already")
             if vacant and os.name == "nt" and place.is_dir():  # there a folder takes no name that is in use
                 place.rmdir()
             done = bool(self.temporary.rename(place)) if vacant else exchange(self.temporary, place)
@@ -118,7 +118,7 @@ class Staging:
             settle(place.parent)
             self._require_free(asked, place, grows=grows)
             if place in self._staged:
-                raise WriteError(f"`{asked}` must be the place of one file, got: several that would go there")
+                raise WriteError(f"two files would be written to `{asked}`", hint="give each its own name")
             journal = self._journal_in(place.parent, asked)
             temporary = journal.with_name(f"{journal.stem}-{secrets.token_hex(4)}.tmp")
             with _open_new(temporary, asked, private=private or place.exists()) as file:
@@ -249,17 +249,17 @@ class Staging:
         if not place.exists():
             return
         if place.is_dir():
-            raise WriteError(f"`{asked}` must be the name of a file, got: a folder", hint="add a file name")
+            raise WriteError(f"`{asked}` is a folder, not a file", hint="add a file name")
         original = self.original_at(place)
         if original is not None:
             raise WriteError(
-                f"`{asked}` must not be an original, got: the same file as `{original}`",
+                f"`{asked}` is the same file as the original `{original}`",
                 hint="an original is never overwritten: choose another name",
             )
         if not self.overwrite and not grows:
             raise WriteError(
-                f"`{asked}` must not exist yet, got: a file that does",
-                hint="choose another name, or allow it with --overwrite (in Python overwrite=True)",
+                f"`{asked}` exists already",
+                hint="choose another name, or replace it: --overwrite (in Python overwrite=True)",
             )
 
 
@@ -323,8 +323,8 @@ def _end(journal: Path, decided: Mapping[str, Any]) -> None:
             each.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError(
-            f"the staged files in `{folder}` must take their names together, got: {trouble_with(error)}",
-            hint="some may have; the next run that writes there completes it, once it can",
+            f"cannot rename all new files in `{folder}`: {trouble_with(error)}",
+            hint="some may have their names; the next run that can write there renames the others",
         ) from None
 
 
@@ -410,22 +410,22 @@ def _open_new(path: Path, asked: Path, *, private: bool, buffering: int = -1) ->
     except FileNotFoundError:
         if path.parent.is_dir():  # a folder that takes no files, such as /proc
             raise WriteError(
-                f"`{asked}` must be a file that can be written, got: a folder that takes no files",
+                f"cannot write `{asked}`: its folder accepts no files",
                 hint="choose a folder in which you may write",
             ) from None
         raise WriteError(
-            f"the folder of `{asked}` must exist, got: `{path.parent}`, which does not",
+            f"cannot write `{asked}`: there is no folder `{path.parent}`",
             hint=f"create it first: mkdir -p '{path.parent}'",
         ) from None
     except NotADirectoryError:
-        raise WriteError(f"the folder of `{asked}` must be a folder, got: a file") from None
+        raise WriteError(f"cannot write `{asked}`: `{path.parent}` is a file, not a folder") from None
 
 
 def _cannot_write(asked: Path, error: OSError) -> WriteError:
     hint = "is there space, and may you write there?"
     if isinstance(error, PermissionError):
         hint = "choose a folder in which you may write"
-    return WriteError(f"`{asked}` must be a file that can be written, got: {trouble_with(error)}", hint=hint)
+    return WriteError(f"cannot write `{asked}`: {trouble_with(error)}", hint=hint)
 
 
 def exchange(one: Path, other: Path) -> bool:

@@ -16,7 +16,7 @@ from sfumato.data.generalised.text_forms import KnownValues, is_open, parse_inte
 from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, PlanError
+from sfumato.errors import DataError, PlanError, count_noun
 from sfumato.io import item_texts, textual
 
 #: Intervals of numbers with a comma before their decimals, as in a file that has such.
@@ -65,7 +65,9 @@ def conform(
             _conform_column(column, result, generalised=column.name in generalised, known=known)
     if result.faults:
         faults = schema.faults_with(result.frame) + result.faults
-        raise PlanError.gather("the schema", faults, hint="`sfumato inspect FILE` writes a fitting one")
+        raise PlanError.gather(
+            "the schema", faults, hint="`sfumato inspect FILE` proposes a schema that fits"
+        )
     return Table(result.frame, schema, nodes=result.nodes)
 
 
@@ -162,14 +164,14 @@ def _put_numbers(texts: pl.Series, result: _ConformedColumns) -> None:
     result.put(texts, texts.name)
     if read is not None:
         result.faults.append(
-            f"column `{texts.name}` is declared continuous, got: commas that may part thousands or decimals; "
-            "say which sign is `decimal`, or write the numbers without commas"
+            f"column `{texts.name}` is declared continuous, but its commas may separate thousands or "
+            "decimals: give `decimal`, or write the numbers without commas"
         )
         return
     wrong = stripped.cast(pl.Float64, strict=False).is_null() & stripped.is_not_null() & (stripped != "")
     result.faults.append(
-        f"column `{texts.name}` is declared continuous, got: {int(wrong.sum())} values that are not numbers; "
-        "declare its missing codes, or another kind"
+        f"column `{texts.name}` is declared continuous, but has {count_noun(int(wrong.sum()), 'value')} that "
+        "cannot be read as numbers: declare its missing codes, or another kind"
     )
 
 
@@ -180,11 +182,11 @@ def _put_dates(texts: pl.Series, result: _ConformedColumns) -> None:
         result.put(readings[0], texts.name)
     elif readings:
         result.faults.append(
-            f"column `{texts.name}` is declared a date, got: dates that may be day or month first; "
-            'give its `form`, "dd/mm/yyyy" or "mm/dd/yyyy"'
+            f"column `{texts.name}` is declared a date, but day or month may come first: give its `form`, "
+            '"dd/mm/yyyy" or "mm/dd/yyyy"'
         )
     else:
         result.faults.append(
-            f"column `{texts.name}` is declared a date, got: values that are none, or of different forms; "
+            f"column `{texts.name}` is declared a date, but not all values are dates of one form: "
             "write them as 2026-11-15, and declare its missing codes"
         )

@@ -6,7 +6,6 @@ indexes and permissions) is there until the new one is. The table that a plan re
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 import secrets
@@ -18,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError, quoted
+from sfumato.errors import DataError, MissingDependencyError, ReadError, SfumatoError, WriteError, suggest
 from sfumato.io import textual
 from sfumato.io.addresses import (
     POSTGRES,
@@ -45,23 +44,23 @@ _TYPES: Mapping[str, tuple[tuple[Any, str], ...]] = {
 
 #: What is wrong, by the code or text of a fault; the text itself may hold cells and is never shown.
 _FAULTS = (
-    ("28P01|password authentication failed|no password supplied", "a wrong password, or none",
+    ("28P01|password authentication failed|no password supplied", "the password is wrong or missing",
      "set the environment variable PGPASSWORD, or write a line into ~/.pgpass"),
-    ("28000|no pg_hba.conf entry|role .* does not exist", "a user whom the server does not let in", ""),
-    ("3D000|database .* does not exist", "no database of that name", "is the name right?"),
-    ("3F000", "no schema of that name", "create it first, or choose another"),
+    ("28000|no pg_hba.conf entry|role .* does not exist", "the server does not admit this user", ""),
+    ("3D000|database .* does not exist", "there is no database of that name", "check the name"),
+    ("3F000", "there is no schema of that name", "create it first, or choose another"),
     ("could not translate|onnection refused|timeout expired|unreachable|No route|failed: No such file",
-     "no answer from the server", "is it running, and are host and port right?"),
-    ("invalid URI query parameter", "settings that are not known", "beside `table` they are those of libpq"),
+     "the server does not answer", "is it running, and are host and port right?"),
+    ("invalid URI query parameter", "unknown settings", "allowed are `table` and the settings of libpq"),
     ("42501|permission denied", "no permission", "ask the owner of the table or schema to grant it"),
-    ("25006|readonly database", "one that can only be read", "may you write there?"),
-    ("55P03|is locked", "one that another program holds locked", "try again when it is done"),
-    ("not a database|malformed", "a file that is no SQLite database, or is damaged or encrypted", ""),
-    ("failed to open|unable to open", "a file that cannot be opened", "may you use it and its folder?"),
+    ("25006|readonly database", "it is read-only", "choose one that you may write to"),
+    ("55P03|is locked", "another program has locked it", "try again when that is done"),
+    ("not a database|malformed", "the file is not an SQLite database, or is damaged or encrypted", ""),
+    ("failed to open|unable to open", "the file cannot be opened", "may you use it and its folder?"),
     ("53100|disk is full", "no space left", ""),
-    ("22021|22P05|[Ii]nvalid UTF-?8", "text that is not in UTF-8", "mend it in the database"),
-    ("2BP01", "a table that others depend on", "choose another name, or drop the view or key first"),
-    ("42P07|already exists", "a table that came to be meanwhile", "try again, or choose another name"),
+    ("22021|22P05|[Ii]nvalid UTF-?8", "it holds text that is not in UTF-8", "correct it in the database"),
+    ("2BP01", "other tables or views depend on this one", "choose another name, or drop them first"),
+    ("42P07|already exists", "the table was created in the meantime", "try again, or choose another name"),
 )  # fmt: skip
 
 
@@ -84,9 +83,8 @@ def read(address: str | Path, *, rows: int | None = None) -> Contents:
 def _no_table(place: Address, relations: list[DatabaseRelation]) -> ReadError:
     there = [f"{one.schema}.{one.name}" if place.schema else one.name for one in relations]
     asked = f"{place.schema}.{place.table}" if place.schema else place.table
-    near = difflib.get_close_matches(asked, sorted(there), n=3, cutoff=0.5) or sorted(there)[:10]
-    hint = f"there is {quoted(near, ' or ')}" if near else "it has no tables"
-    return ReadError(f"`{place}` must have the table `{asked}`, got: none of that name", hint=hint)
+    hint = suggest(asked, there, "it has no tables")
+    return ReadError(f"there is no table `{asked}` in `{place}`", hint=hint)
 
 
 def write(
@@ -123,8 +121,8 @@ def session(place: Address, error: type[DataError], *, writing: bool = False) ->
     file = Path(place.place).absolute()
     new = place.system == SQLITE and not file.exists()
     if new and not (writing and file.parent.is_dir()):
-        what = f"the folder of `{place}` must exist" if writing else f"`{place}` must be a file"
-        raise error(f"{what}, got: none there", hint="is the path right?")
+        what = f"Folder not found: {file.parent}" if writing else f"File not found: {place.place}"
+        raise error(what, hint="check the path")
     try:
         connection = driver.connect(place.uri(writing=writing))
         try:
@@ -142,11 +140,11 @@ def session(place: Address, error: type[DataError], *, writing: bool = False) ->
 
 def _database_error(fault: Exception, place: Address, error: type[DataError]) -> DataError:
     state = getattr(fault, "sqlstate", None) or ""
-    for pattern, got, hint in _FAULTS:
+    for pattern, why, hint in _FAULTS:
         if re.search(pattern, f"{state} {fault}"):
-            return error(f"`{place}` must be a database that can be used, got: {got}", hint=hint)
-    code = f" with the code {state}" if state else ""
-    return error(f"the table `{place.table}` of `{place}` must be usable, got: a fault{code}")
+            return error(f"cannot use the database `{place}`: {why}", hint=hint)
+    code = f" (error code {state})" if state else ""
+    return error(f"cannot use the table `{place.table}` of `{place}`{code}")
 
 
 def _ask(connection: Any, statement: str, *values: object) -> list[tuple[Any, ...]]:
@@ -273,12 +271,14 @@ def _in_the_way(
     what = f"the table `{place.table}` of `{place}`"
     if any(_spoils(place, connection, old, original) for original in originals):
         hint = "an original is never overwritten: choose another name"
-        raise WriteError(f"{what} must not be an original, got: one that is read", hint=hint)
+        raise WriteError(f"{what} is an original", hint=hint)
     if not overwrite or old.kind != "table":
         hint = "choose another name" + (
-            ", or allow it with --overwrite (in Python overwrite=True)" if old.kind == "table" else ""
+            ", or replace it: --overwrite (in Python overwrite=True)" if old.kind == "table" else ""
         )
-        raise WriteError(f"{what} must not exist yet, got: a {old.kind} that does", hint=hint)
+        raise WriteError(
+            f"{what} exists already{'' if old.kind == 'table' else f', as a {old.kind}'}", hint=hint
+        )
     return old
 
 
@@ -330,9 +330,9 @@ def _storable(frame: pl.DataFrame, place: Address) -> pl.DataFrame:
     names = [name.encode() for name in (place.table, *frame.columns)]
     folded = {name.lower() if place.system == SQLITE else name for name in names[1:]}
     if not frame.width or len(folded) < frame.width or any(b"\0" in name for name in names):
-        raise WriteError("the columns must have names that the database tells apart, got: none, or two alike")
+        raise WriteError("the database needs columns, each with a name of its own without zero bytes")
     if place.system == POSTGRES and max(map(len, names)) > _LONGEST_NAME:
-        raise WriteError(f"names in PostgreSQL must have at most {_LONGEST_NAME} bytes, got: longer ones")
+        raise WriteError(f"a name is longer than {_LONGEST_NAME} bytes, the most that PostgreSQL takes")
     return pl.DataFrame([_storable_column(series, place) for series in frame])
 
 
@@ -348,13 +348,13 @@ def _storable_column(series: pl.Series, place: Address) -> pl.Series:
         zoned = getattr(dtype, "time_zone", "") is not None
         stored = series.dt.to_string("iso") if lite and zoned else series
         stored = stored.dt.cast_time_unit("us") if isinstance(stored.dtype, pl.Datetime) else stored
-    got = ""
+    fault = ""
     if _type(stored, place) is None:
-        got = f"values of type {dtype.base_type()}"
+        fault = f"values of type {dtype.base_type()}"
     elif stored.null_count() > series.null_count():
-        got = "numbers that are too large"
+        fault = "numbers that are too large"
     elif not lite and stored.dtype == pl.String and stored.str.contains("\0", literal=True).any():
-        got = "texts with a zero byte"
-    if got:
-        raise WriteError(f"the column `{series.name}` must be such as the database can hold, got: {got}")
+        fault = "texts with a zero byte"
+    if fault:
+        raise WriteError(f"the database cannot store the column `{series.name}`: it has {fault}")
     return stored

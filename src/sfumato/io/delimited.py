@@ -21,7 +21,7 @@ import polars as pl
 from sfumato.data.date_forms import in_form
 from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import NoteWarning, ParameterError, ReadError, WriteError
+from sfumato.errors import NoteWarning, ParameterError, ReadError, WriteError, count_noun, quoted
 from sfumato.io import lines, sniff, textual
 from sfumato.io.formats import DELIMITERS, Contents, FileDialect, Options
 from sfumato.io.sniff import Dialect
@@ -71,7 +71,7 @@ def read(path: Path, options: Options) -> Contents:
     quote = text.layout.quote
     if options.decimal == text.dialect.delimiter and (quote is None or not text.layout.count(quote)):
         raise ParameterError(
-            f"`decimal` and the delimiter of `{path.name}` must differ, got: `{options.decimal}` for both"
+            f"`{options.decimal}` is given as `decimal`, but it is the delimiter of `{path.name}`"
         )
     frame = _parse(text)
     if frame is None and options.encoding is None and _is_late_western(text):
@@ -115,7 +115,7 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:
     except pl.exceptions.PolarsError:
         wrong = [name for name, dtype in table.frame.schema.items() if not _writable(dtype)]
         raise WriteError(
-            f"the columns must hold plain values to be written as text, got others in {wrong[:10]}",
+            f"lists, bytes and durations cannot be written as text: {quoted(wrong[:10])}",
             hint="write a Parquet file instead",
         ) from None
     if isinstance(text, io.BytesIO):
@@ -151,7 +151,7 @@ def _encode_text(text: bytes, encoding: str) -> bytes:
     try:
         return text.decode().encode(encoding)
     except UnicodeEncodeError:
-        note = f"the release is written in UTF-8: some letters are not to be had in {encoding}"
+        note = f"the release is written in UTF-8, because {encoding} has no code for some of its letters"
         warnings.warn(NoteWarning(note), stacklevel=2)
         return text
 
@@ -176,10 +176,7 @@ def _open(path: Path, options: Options) -> Text:
     with path.open("rb") as file:
         head = file.read(sniff.HEAD)
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise ReadError(
-            f"`{path.name}` must begin with a header line, got: an empty file",
-            hint="the first line holds the names of the columns",
-        )
+        raise ReadError(f"`{path.name}` is empty", hint="its first line must hold the names of the columns")
     encoding = sniff.encoding_of(head, name=path.name) if options.encoding is None else options.encoding
     encoding = sniff.known_encoding(encoding)
     if encoding in _UTF8 and (b"\n" in head or b"\r" not in head):
@@ -217,8 +214,8 @@ def _text(path: Path, source: Path | bytes, content: Bytes, options: Options) ->
 
 def _not_decodable(name: str, line: int, encoding: str) -> ReadError:
     return ReadError(
-        f"`{name}` must be text in {encoding}, got: bytes that are not, in line {line}",
-        hint="say which encoding it is, for example encoding='cp1252', or save it as UTF-8",
+        f"line {line} of `{name}` is not text in {encoding}",
+        hint="give its encoding, for example encoding='cp1252', or save it as UTF-8",
     )
 
 
@@ -287,17 +284,15 @@ def _find_bad_line(text: Text) -> ReadError:
         return _uneven_line_error(text, uneven)
     if stray is not None:
         return ReadError(
-            f"a quote in `{text.name}` must enclose a whole field, got: one within a field, in line {stray}",
+            f"line {stray} of `{text.name}` has a quote within a field",
             hint="double the quotes that are part of a value, and put the value in quotes",
         )
     if unclosed is not None:
-        return ReadError(
-            f"every quoted field of `{text.name}` must end, got: one in line {unclosed} that does not"
-        )
+        return ReadError(f"line {unclosed} of `{text.name}` opens a quote that is never closed")
     return ReadError(
-        f"`{text.name}` must be a delimited text, got: one that cannot be read with the delimiter "
+        f"`{text.name}` cannot be read as text with the delimiter "
         f"`{DELIMITERS.get(text.dialect.delimiter, text.dialect.delimiter)}`",
-        hint="say which `delimiter` and `encoding` it has",
+        hint="give its `delimiter` and `encoding`",
     )
 
 
@@ -305,10 +300,9 @@ def _uneven_line_error(text: Text, uneven: lines.UnevenLine) -> ReadError:
     width = len(text.dialect.names)
     hint = "correct the line, or put a value that holds the delimiter in quotes"
     if uneven.line == 2 and uneven.fields == width + 1:  # noqa: PLR2004
-        hint = "if every line has one more, it is row names: write the file with row.names=FALSE"
+        hint = "if every line has one field more, these are row names: write the file with row.names=FALSE"
     return ReadError(
-        f"every line of `{text.name}` must have {width} fields like its header, "
-        f"got: {uneven.fields} in line {uneven.line}",
+        f"line {uneven.line} of `{text.name}` has {count_noun(uneven.fields, 'field')}, its header {width}",
         hint=hint,
     )
 

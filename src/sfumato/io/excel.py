@@ -16,7 +16,6 @@ text). What it cannot hold at all is refused rather than changed.
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import io
 import mmap
 from dataclasses import dataclass
@@ -26,7 +25,15 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import MissingDependencyError, ReadError, WriteError, quoted, trouble_with
+from sfumato.errors import (
+    MissingDependencyError,
+    ReadError,
+    WriteError,
+    count_noun,
+    quoted,
+    suggest,
+    trouble_with,
+)
 from sfumato.io import textual
 from sfumato.io.formats import Contents, FileDialect, Options
 from sfumato.io.sniff import in_places, require_distinct
@@ -57,7 +64,7 @@ _FORMATS = {
 
 def read(path: Path, options: Options) -> Contents:
     """Read one sheet of a workbook."""
-    options.refuse_unless(frozenset({"rows", "text", "sheet"}), what="spreadsheet")
+    options.refuse_unless(frozenset({"rows", "text", "sheet"}), what="spreadsheets")
     _require_workbook(path)
     try:
         import fastexcel
@@ -70,14 +77,12 @@ def read(path: Path, options: Options) -> Contents:
         frame = _read_sheet(_Sheet(book, chosen, limit), path.name, options.text)
     except fastexcel.UnsupportedColumnTypeCombinationError:
         raise ReadError(
-            f"a column of `{path.name}` must hold values of one sort, got: spans of time beside others",
+            f"a column of `{path.name}` mixes durations with other values",
             hint="give all cells of the column the same format in Excel",
         ) from None
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError):  # its text may quote cells
-        raise ReadError(
-            f"`{path.name}` must be a whole Excel workbook, got: one that is damaged or of another format",
-            hint="open it in Excel and save it again as .xlsx",
-        ) from None
+        hint = "open it in Excel and save it again as .xlsx"
+        raise ReadError(f"`{path.name}` is damaged, or not an Excel workbook", hint=hint) from None
     others = tuple(name for name in book.sheet_names if name != chosen)
     found = frame if options.rows is None else frame.head(options.rows)
     return Contents(found, reading=FileDialect(sheet=chosen, sheets=others))
@@ -89,29 +94,25 @@ def _require_workbook(path: Path) -> None:
         start = file.read(len(_OLE))
         if start.startswith(_ZIP):
             return
-        found, hint = "a file that does not begin like one", "is it a CSV file? then let its name end in .csv"
+        fault, hint = "is not an Excel workbook", "if it is a CSV file, let its name end in .csv"
         if start == _OLE:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 locked = content.find(_ENCRYPTED) >= 0
-            found = "one with a password" if locked else "one in the old format of .xls"
+            fault = "is protected by a password" if locked else "is in the old .xls format"
             hint = "open it in Excel and save it as .xlsx" + (" without a password" if locked else "")
-    raise ReadError(f"`{path.name}` must be an Excel workbook, got: {found}", hint=hint)
+    raise ReadError(f"`{path.name}` {fault}", hint=hint)
 
 
 def _choose_sheet(book: Any, asked: str | None, name: str) -> str:
     """The sheet that is asked for; without a word that with most cells, of equal ones the first."""
     sheets: list[str] = book.sheet_names
     if not sheets:
-        raise ReadError(f"`{name}` must have a sheet, got: none")
+        raise ReadError(f"`{name}` has no sheets")
     if asked in sheets:
         return asked
     if asked is None:
         return max(sheets, key=lambda sheet: _size(book, sheet)) if len(sheets) > 1 else sheets[0]
-    near = difflib.get_close_matches(asked, sheets, n=3, cutoff=0.5) or sheets[:20]
-    raise ReadError(
-        f"`{name}` must have the sheet that is asked for, got: none of the name `{asked}`",
-        hint=f"there is {quoted(near, ' or ')}",
-    )
+    raise ReadError(f"there is no sheet `{asked}` in `{name}`", hint=suggest(asked, sheets))
 
 
 def _size(book: Any, sheet: str) -> int:
@@ -148,9 +149,7 @@ class _Sheet:
     def others(self) -> str:
         """A hint that there are other sheets."""
         names = quoted(name for name in self.book.sheet_names if name != self.name)
-        return (
-            f"this is the sheet `{self.name}`; there are also {names}: choose with sheet='…'" if names else ""
-        )
+        return f"this is the sheet `{self.name}`; others are {names}: choose with sheet='…'" if names else ""
 
 
 def _read_sheet(sheet: _Sheet, name: str, text: frozenset[str]) -> pl.DataFrame:
@@ -158,8 +157,8 @@ def _read_sheet(sheet: _Sheet, name: str, text: frozenset[str]) -> pl.DataFrame:
     cells = sheet.cells()
     if cells.is_empty():
         raise ReadError(
-            f"`{name}` must begin with a header row, got: an empty sheet `{sheet.name}`",
-            hint=sheet.others or "the first row holds the names of the columns",
+            f"the sheet `{sheet.name}` of `{name}` is empty",
+            hint=sheet.others or "its first row must hold the names of the columns",
         )
     header, texts = cells.row(0), cells.slice(1)
     filled = [place for place, series in enumerate(texts) if series.null_count() < len(series)]
@@ -227,7 +226,7 @@ def _names(header: list[str | None], name: str, also: str) -> list[str]:
     empty = [place for place, title in enumerate(header, start=1) if title is None or not title.strip()]
     if empty:
         raise ReadError(
-            f"every column of `{name}` must have a name, got: none at {in_places(empty)}",
+            f"`{name}` has columns without a name, at {in_places(empty)}",
             hint=also or "the first row must be the header: no title above it, no merged cells in it",
         )
     names = [str(title).removesuffix(" 00:00:00") for title in header]  # a date
@@ -275,27 +274,26 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # 
     try:
         path.write_bytes(written.getvalue())
     except OSError as error:
-        raise WriteError(f"the workbook must be written whole, got: {trouble_with(error)}") from None
+        raise WriteError(f"cannot write the workbook: {trouble_with(error)}") from None
 
 
 def _require_room(frame: pl.DataFrame) -> None:
     if not frame.width:
-        raise WriteError("a sheet must have columns, got: none")
+        raise WriteError("the table has no columns to write")
     if frame.height >= MOST_ROWS or frame.width > MOST_COLUMNS:
         raise WriteError(
-            f"a sheet must have at most {MOST_ROWS - 1:,} records and {MOST_COLUMNS:,} columns, "
-            f"got: {frame.height:,} and {frame.width:,}",
+            f"a sheet of Excel holds at most {MOST_ROWS - 1:,} records and {MOST_COLUMNS:,} columns; "
+            f"the table has {frame.height:,} and {frame.width:,}",
             hint="write CSV or Parquet",
         )
     _require_text(pl.Series("", frame.columns), what="the names of the columns")
 
 
 def _require_values(frame: pl.DataFrame) -> None:
-    lost = int(_empty(frame).sum())
-    if lost:
+    if lost := int(_empty(frame).sum()):
         raise WriteError(
-            f"a record must have a value to be a row in Excel, got: {lost} in which all are missing",
-            hint="such rows would be lost: write CSV or Parquet",
+            f"{count_noun(lost, 'record')} without any value would be lost in Excel",
+            hint="write CSV or Parquet",
         )
 
 
@@ -311,9 +309,7 @@ def _cells(series: pl.Series) -> tuple[pl.Series, str]:
     if dtype.is_temporal():
         return _moment_cells(series)
     raise WriteError(
-        f"the columns must hold plain values to be written to Excel, got: {dtype.base_type()} "
-        f"in `{series.name}`",
-        hint="write Parquet",
+        f"Excel cannot hold the type of `{series.name}`, {dtype.base_type()}", hint="write Parquet"
     )
 
 
@@ -323,7 +319,7 @@ def _number_cells(series: pl.Series) -> pl.Series:
     wrong = int((numbers.abs() >= (_FIRST_INEXACT if whole else _MAX_NUMBER)).sum())
     if wrong:
         raise WriteError(
-            f"the numbers of `{series.name}` must be such as Excel can hold, got: {wrong} too large for it",
+            f"`{series.name}` has {count_noun(wrong, 'number')} too large for Excel",
             hint="write CSV or Parquet, or turn the column into text",
         )
     return series if whole else numbers
@@ -338,18 +334,15 @@ def _require_text(texts: pl.Series, *, what: str) -> None:
     # Excel counts units of UTF-16, of which a character beyond the first plane takes two.
     long = texts.filter(texts.str.len_bytes() > LONGEST_TEXT)
     units = long.str.len_chars() + long.str.count_matches(r"[\x{10000}-\x{10FFFF}]")
-    wrong = int((units > LONGEST_TEXT).sum())
-    if wrong:
-        raise WriteError(
-            f"{what} must have at most {LONGEST_TEXT:,} characters in Excel, got: {wrong} longer ones",
-            hint="write CSV or Parquet",
-        )
-    spoilt = int(texts.str.contains(_SPOILT).sum())
-    if spoilt:
-        raise WriteError(
-            f"{what} must not hold signs that the file has a use for, got: {spoilt} that do",
-            hint="write CSV or Parquet",
-        )
+    limit = f"longer than {LONGEST_TEXT:,} characters"
+    spoilt = texts.str.contains(_SPOILT)
+    for wrong, fault in (
+        (units > LONGEST_TEXT, limit),
+        (spoilt, "with characters that it would change"),
+    ):
+        if wrong.any():
+            number = int(wrong.sum())
+            raise WriteError(f"Excel cannot hold {number} of {what}: {fault}", hint="write CSV or Parquet")
 
 
 def _moment_cells(series: pl.Series) -> tuple[pl.Series, str]:

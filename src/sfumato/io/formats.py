@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import DataError, ParameterError, quoted
+from sfumato.errors import DataError, ParameterError, ReadError, quoted
 
 #: The module that reads and writes the files of each suffix.
 FORMATS = {
@@ -73,7 +73,7 @@ class Options:
         """Refuse the options that a format has no use for, rather than pass over them."""
         for item in fields(self):
             if item.name not in allowed and getattr(self, item.name) != item.default:
-                raise ParameterError(f"`{item.name}` is for delimited text, got: a {what} file")
+                raise ParameterError(f"`{item.name}` does not apply to {what}")
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ class FileDialect:
         found = [f"read with {', '.join(words)}"] if words else []
         if payload.get("header") == "no":
             found.append(
-                "the first line looks like a record, so that the columns have numbers for names: give "
-                "the file a header, or say --header if this is one"
+                "the first line looks like a record, so the columns are numbered: give the file a header "
+                "line, or say --header if the first line is one"
             )
         if self.sheets:
-            found.append(f"read from the sheet `{self.sheet}`; there is also {quoted(self.sheets)}")
+            found.append(f"read from the sheet `{self.sheet}`; other sheets: {quoted(self.sheets)}")
         return found
 
 
@@ -159,7 +159,19 @@ def format_of(path: Path, *, error: type[DataError]) -> Format:
     module = FORMATS.get(path.suffix.lower())
     if module is None:
         raise error(
-            f"the name of a data file must end in one of {', '.join(FORMATS)}, got: `{path.name}`",
+            f"the format of `{path.name}` is not known: data files end in {', '.join(FORMATS)}",
             hint="rename the file, or save the data in one of these formats",
         )
     return cast("Format", importlib.import_module(f"{__package__}.{module}"))
+
+
+def damaged_file(name: str, what: str, hint: str = "copy or export it again") -> ReadError:
+    """The error for a file that is not whole."""
+    return ReadError(f"the {what} file `{name}` is damaged or cut short", hint=hint)
+
+
+def other_format(
+    name: str, what: str, hint: str = "was it saved in another format, or under a wrong name?"
+) -> ReadError:
+    """The error for a file that is not what its suffix says."""
+    return ReadError(f"`{name}` is not in {what} format", hint=hint)

@@ -32,8 +32,8 @@ def escape_formulas_in(table: Table) -> Table:
     names = _escape_formulas(pl.Series("", old, dtype=pl.String)).to_list()
     if len(set(names)) < len(names):
         raise WriteError(
-            "the names of the columns must stay distinct when guarded, got: two that become one",
-            hint="a name that begins with an apostrophe is the guarded form of another: rename it",
+            "two columns would have the same name when guarded",
+            hint="the guard puts an apostrophe before some names: rename the column that has one already",
         )
     columns = [
         _escape_formulas(series.cast(pl.String)) if series.dtype in TEXTUAL else series

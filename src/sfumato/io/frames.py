@@ -15,7 +15,7 @@ import polars as pl
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import to_text
-from sfumato.errors import DataError, MissingDependencyError, quoted
+from sfumato.errors import DataError, MissingDependencyError, count_noun, quoted
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]
 
@@ -54,11 +54,11 @@ def to_polars(data: object) -> tuple[pl.DataFrame, Native]:
     wrong = sum(not isinstance(name, str) or not name for name in names)
     if wrong:
         raise DataError(
-            f"the names of all columns must be text, got: {wrong} that are not",
+            f"the names of columns must be text, got: {count_noun(wrong, 'name')} of another type",
             hint="rename them: frame.columns = [str(name) for name in frame.columns]",
         )
     if len(set(names)) != len(names):
-        raise DataError(f"the names of the columns must be distinct, got: {len(set(names))} for {len(names)}")
+        raise DataError(f"{len(names)} columns have only {count_noun(len(set(names)), 'different name')}")
     if package == "pandas":
         _require_plain_index(data)
     frame = _convert_or_raise(data, package)
@@ -109,7 +109,7 @@ def _package_of(data: object) -> Package:
         return "numpy"
     if isinstance(data, dict):
         return "dict"
-    raise DataError(f"the data must be {_ACCEPTED}, got: `{type(data).__name__}`")
+    raise DataError(f"data of type `{type(data).__name__}` cannot be used", hint=f"give {_ACCEPTED}")
 
 
 def _names_of(data: Any, package: Package) -> list[Any]:
@@ -137,7 +137,7 @@ def _require_plain_index(data: Any) -> None:
     labels = isinstance(index, pd.MultiIndex) or not pd.api.types.is_integer_dtype(index.dtype)
     if index.names != [None] or (labels and len(index)):
         raise DataError(
-            "the index of the frame must be unnamed whole numbers, got: one with a name or with labels",
+            "the index of the frame has a name or labels, and would be lost",
             hint="reset_index() to keep it as a column, reset_index(drop=True) to drop it",
         )
 
@@ -150,10 +150,10 @@ def _convert_or_raise(data: Any, package: Package) -> pl.DataFrame:
     except _UNCONVERTIBLE:
         wrong = [name for name in _names_of(data, package) if not _converts(data, name, package)]
     if not wrong:
-        raise DataError("the columns must be of one length, got: several")
+        raise DataError("the columns have different lengths")
     raise DataError(
-        f"each column must hold values of one type, got: a mixture in {quoted(wrong[:10])}",
-        hint="turn them into text, or mark what is missing as None",
+        f"columns mix values of several types: {quoted(wrong[:10])}",
+        hint="turn them into text, or write missing values as None",
     )
 
 
@@ -200,7 +200,7 @@ def _require_plain_types(frame: pl.DataFrame) -> None:
     odd = [name for name, dtype in frame.schema.items() if _is_odd(dtype)]
     if odd:
         raise DataError(
-            f"columns must hold numbers, text, dates or truth values, got others in {odd[:10]}",
+            f"columns hold neither numbers nor text, dates or truth values: {quoted(odd[:10])}",
             hint="turn periods and other objects into text or dates first",
         )
 

@@ -47,7 +47,7 @@ def read_hierarchy(
     if header or (header is None and _has_header(rows)):
         rows = rows[1:]
     if not rows:
-        raise ReadError(f"the hierarchy file `{path.name}` must have at least one row, got none")
+        raise ReadError(f"the hierarchy file `{path.name}` has no rows")
     depth = max(len(row) for row in rows)
     levels = {str(i): [row[i] if i < len(row) else None for row in rows] for i in range(depth)}
     return Hierarchy.from_levels(pl.DataFrame(levels), name=name)
@@ -82,8 +82,8 @@ def _read_rows(path: Path, *, separator: str | None, encoding: str | None) -> li
         found = separator or max(_SEPARATORS, key=lambda mark: _fit(text, mark))
         return [_trim_row(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=found) if row]
     except (OSError, UnicodeError, LookupError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or "it is not text in this encoding and form"
-        raise ReadError(f"the hierarchy file `{path.name}` must be readable, got: {why}") from None
+        why = getattr(error, "strerror", None) or "it is not a table in this encoding and with this separator"
+        raise ReadError(f"cannot read the hierarchy file `{path.name}`: {why}") from None
 
 
 def _trim_row(row: list[str]) -> list[str]:

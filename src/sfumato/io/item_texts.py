@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sfumato.errors import WriteError
+from sfumato.errors import WriteError, count_noun
 
 
 def split(texts: pl.Series, separator: str) -> pl.Series:
@@ -23,23 +23,21 @@ def join(sets: pl.Series, separator: str) -> pl.Series:
     """Write sets of items; raise if one could not be read back."""
     if not separator:
         raise WriteError(
-            f"the set-valued column `{sets.name}` must have a `separator` to be written as text, got: none",
+            f"the set-valued column `{sets.name}` has no `separator`, so it cannot be written as text",
             hint='declare it in the plan, as in separator = ";", or write Parquet, which holds lists',
         )
     texts = sets.list.eval(pl.element().cast(pl.String).str.replace(r"^(-?\d+)\.0$", "${1}"))
     items = texts.filter((texts.list.len() > 0).fill_null(value=False)).explode()
-    wrong = items.null_count()
-    if wrong:
+    if wrong := items.null_count():
         raise WriteError(
-            f"the items of `{sets.name}` must be known to be written as text, got: {wrong} missing ones",
+            f"`{sets.name}` has {count_noun(wrong, 'missing item')}, which cannot be written as text",
             hint="write Parquet, which holds lists",
         )
     bare = separator.strip()
     held = items.str.contains(bare, literal=True) | (items.str.strip_chars() != items) | (items == "")
     if held.any():
         raise WriteError(
-            f"the items of `{sets.name}` must hold neither their separator nor blanks at an end, got: "
-            f"{int(held.sum())} that do",
+            f"`{sets.name}` has {count_noun(int(held.sum()), 'item')} with a separator or a blank at an end",
             hint="choose another `separator` for the column, or write Parquet, which holds lists",
         )
     empty = (sets.list.len() == 0).fill_null(value=False)

@@ -7,29 +7,23 @@ from pathlib import Path
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import ReadError, WriteError
-from sfumato.io.formats import Contents, FileDialect, Options
+from sfumato.errors import WriteError
+from sfumato.io.formats import Contents, FileDialect, Options, damaged_file, other_format
 
 _MAGIC = b"PAR1"
 
 
 def read(path: Path, options: Options) -> Contents:
     """Read a Parquet file."""
-    options.refuse_unless(frozenset({"rows", "text"}), what="Parquet")
+    options.refuse_unless(frozenset({"rows", "text"}), what="Parquet files")
     with path.open("rb") as file:
         start = file.read(len(_MAGIC))
     if start != _MAGIC:
-        raise ReadError(
-            f"`{path.name}` must be a Parquet file, got: a file that does not begin like one",
-            hint="was it saved in another format, or under a wrong name?",
-        )
+        raise other_format(path.name, "Parquet")
     try:
         frame = pl.read_parquet(path, n_rows=options.rows, glob=False, hive_partitioning=False)
     except (pl.exceptions.PolarsError, OSError, ValueError):  # its text may quote cells
-        raise ReadError(
-            f"`{path.name}` must be a whole Parquet file, got: one that is damaged or cut short",
-            hint="copy or export it again",
-        ) from None
+        raise damaged_file(path.name, "Parquet") from None
     return Contents(frame)
 
 
@@ -39,4 +33,4 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # 
         table.frame.write_parquet(path)
     except pl.exceptions.PolarsError:
         kinds = ", ".join(sorted({str(dtype.base_type()) for dtype in table.frame.dtypes}))
-        raise WriteError(f"the columns must be of types that Parquet can hold, got: {kinds}") from None
+        raise WriteError(f"a Parquet file cannot store all of these types: {kinds}") from None

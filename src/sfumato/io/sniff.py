@@ -50,8 +50,8 @@ def encoding_of(head: bytes, *, name: str) -> str:
             return encoding
     if b"\0" in head:
         raise ReadError(
-            f"`{name}` must be a text file, got: one with zero bytes",
-            hint="is it an Excel file or another binary format? for UTF-16 say so: --encoding utf-16-le",
+            f"`{name}` is not a text file: it has zero bytes",
+            hint="is it an Excel file or another binary format? for text in UTF-16: encoding='utf-16-le'",
         )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)  # a character cut at the end is no fault
@@ -66,8 +66,8 @@ def known_encoding(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError:
         raise ParameterError(
-            f"`encoding` must be one that Python knows, got: `{encoding}`",
-            hint="utf-8, cp1252, latin-1, utf-16",
+            f"there is no encoding `{encoding}`",
+            hint="common ones are utf-8, cp1252, latin-1 and utf-16",
         ) from None
 
 
@@ -75,8 +75,8 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None, header: bo
     """Find the quotes, the delimiter and the names of the columns."""
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise ParameterError(
-            f"`delimiter` must be one ASCII character and no quote, got: `{delimiter!r}`",
-            hint=f"usual are {', '.join(repr(known) for known in DELIMITERS)}",
+            f"`delimiter` must be one ASCII character other than a quote, got: `{delimiter!r}`",
+            hint=f"common ones are {', '.join(repr(known) for known in DELIMITERS)}",
         )
     quote = '"' if '"' not in head or re.search(_FIELD_START + '"', head, re.MULTILINE) else None
     chosen = delimiter or _delimiter_of(head, quote)
@@ -85,10 +85,7 @@ def dialect_of(head: str, *, name: str, delimiter: str | None = None, header: bo
     records = _records(head, chosen, quote)
     first = next((record for record in records if record), [])
     if not first:
-        raise ReadError(
-            f"`{name}` must begin with a header line, got: an empty file",
-            hint="the first line holds the names of the columns",
-        )
+        raise ReadError(f"`{name}` is empty", hint="its first line must hold the names of the columns")
     named = not _is_record(first, records[1:]) if header is None else header
     names = first if named else [f"column_{place}" for place in range(1, len(first) + 1)]
     _require_names(names, name)
@@ -169,14 +166,14 @@ def _require_names(header: list[str], name: str) -> None:
     empty = [place for place, column in enumerate(header, start=1) if not column.strip()]
     if empty:
         raise ReadError(
-            f"every column of `{name}` must have a name, got: none at {in_places(empty)}",
+            f"`{name}` has columns without a name, at {in_places(empty)}",
             hint="a nameless first column is often row numbers: write it with row.names=FALSE or index=False",
         )
     patterns = [i for i, column in enumerate(header, start=1) if column[:1] == "^" and column[-1:] == "$"]
     if patterns:  # polars reads them so
         raise ReadError(
-            f"no name in `{name}` may begin with ^ and end with $, got: such at {in_places(patterns)}",
-            hint="rename the column",
+            f"`{name}` has column names that begin with ^ and end with $, at {in_places(patterns)}",
+            hint="rename these columns",
         )
     require_distinct(header, name, hint="does the file begin with a header line?")
 
@@ -187,8 +184,7 @@ def require_distinct(names: list[str], file: str, *, hint: str) -> None:
     for place, name in enumerate(names, start=1):
         if first.setdefault(name, place) != place:
             raise ReadError(
-                f"the columns of `{file}` must have distinct names, "
-                f"got: the same at positions {first[name]} and {place}",
+                f"two columns of `{file}` have the same name, at positions {first[name]} and {place}",
                 hint=hint,
             )
 

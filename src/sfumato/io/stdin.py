@@ -27,7 +27,7 @@ _BEGINNINGS = {
 def stdin_file() -> Path:
     """What came through the pipe, as a file that only its owner may read and that goes at the end."""
     if sys.stdin.isatty():
-        raise ReadError("`-` must be a file that is piped in, got: a keyboard", hint="cat FILE | sfumato … -")
+        raise ReadError("`-` reads a file from a pipe, and there is none", hint="cat FILE | sfumato … -")
     beginning = sys.stdin.buffer.read(4)
     suffix = _BEGINNINGS.get(beginning, ".csv")
     with tempfile.NamedTemporaryFile(prefix="piped-", suffix=suffix, delete=False) as file:

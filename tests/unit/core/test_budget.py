@@ -73,7 +73,7 @@ def test_the_bound_on_any_attack(epsilon, advantage):
 
 def test_what_cannot_be_added_is_refused():
     mixed = spent(1.0) + spent(1.0, unit="person")
-    with pytest.raises(ParameterError, match="one unit"):
+    with pytest.raises(ParameterError, match="different units"):
         mixed.total()
     assert "epsilon" not in mixed.to_dict()
     with pytest.raises(ParameterError, match="δ"):

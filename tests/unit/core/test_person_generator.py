@@ -66,7 +66,7 @@ def test_they_depend_on_nobody_else(people, chance):
     "call", [lambda rng: rng.permutation(3), lambda rng: rng.choice(3), lambda rng: rng.random(7)]
 )
 def test_what_is_drawn_for_all_is_refused(call):
-    with pytest.raises(RefusedError, match="for each person"):
+    with pytest.raises(RefusedError, match="each person needs random numbers"):
         call(PersonGenerator(KEY, PEOPLE[:3]))
 
 
@@ -95,14 +95,14 @@ def test_records_are_told_by_a_column_whatever_their_order():
     identity = Identity.of(b"secret", "visit")
     units = identity.units(visits([7, 7, 8], ["a", "b", "a"]))
     assert identity.units(visits([7, 8], ["b", "a"])).tolist() == units[[1, 2]].tolist()
-    with pytest.raises(DataError, match="apart, got: 1"):
+    with pytest.raises(DataError, match="does not distinguish 1 record"):
         identity.units(visits([7, 7], ["a", "a"]))
 
 
 def test_a_record_of_nobody_is_refused():
-    with pytest.raises(DataError, match="got: 1 missing"):
+    with pytest.raises(DataError, match="is missing in 1 record"):
         Identity.of().persons(visits([7, None]))
-    with pytest.raises(DataError, match="got: none"):
+    with pytest.raises(DataError, match="and there is none"):
         Identity.of().persons(visits([7]).select(["visit"]))
 
 

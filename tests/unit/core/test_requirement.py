@@ -73,9 +73,7 @@ def test_nonsense_is_refused_with_the_form(text):
     """Above all a level that every release meets (≤ ∞) or none can (NaN)."""
     with pytest.raises(PlanError) as caught:
         Requirement.parse(text)
-    assert (
-        caught.value.message == f"a requirement must be a measure, a comparison and a number, got: `{text}`"
-    )
+    assert caught.value.message == f"`{text}` is not a requirement: a measure, a comparison and a number"
     assert caught.value.hint == "write it like `rank-linkage >= 0.45`"
     assert caught.value.exit_code == 2
 
@@ -89,11 +87,11 @@ def test_nonsense_is_refused_with_the_form(text):
         (
             "rank-linkage(floor) >= 1",
             PlanError,
-            "a setting of rank-linkage must be written name=value, got: `floor`",
+            "`floor` is not a setting of rank-linkage: write name=value",
         ),
-        ("rank-linkage(floor=) >= 1", PlanError, "must be written name=value, got: `floor=`"),
+        ("rank-linkage(floor=) >= 1", PlanError, "`floor=` is not a setting of rank-linkage"),
         ("rank-linkage(=1) >= 1", UnknownNameError, "there is no parameter of rank-linkage ``"),
-        ("rank-linkage(floor=1, floor=2) >= 1", PlanError, "`floor` of rank-linkage must be given once"),
+        ("rank-linkage(floor=1, floor=2) >= 1", PlanError, "`floor` of rank-linkage is given twice"),
         ("rank-linkage(floor=0) >= 1", ParameterError, "`floor` of rank-linkage must be a number above 0"),
         ("rank-linkage(floor=low) >= 1", ParameterError, "got: `low`"),
         ("rank-linkage(floor=nan) >= 1", ParameterError, "`floor` of rank-linkage must be a number above 0"),
@@ -117,7 +115,7 @@ def test_a_wrong_measure_or_setting_says_which(text, error, words):
     ],
 )
 def test_brackets_that_do_not_match(text):
-    with pytest.raises(PlanError, match="a measure must be written name or name"):
+    with pytest.raises(PlanError, match="is not written like a measure"):
         parse_measure(text)
 
 
@@ -240,14 +238,14 @@ def test_the_confidence_survives(level, confidence):
 @pytest.mark.parametrize(
     ("text", "error", "words"),
     [
-        ("dbrl <= 0.05 at 95%", PlanError, "must give an interval of a stated confidence, got: dbrl"),
+        ("dbrl <= 0.05 at 95%", PlanError, "dbrl is not an estimate with an interval"),
         ("individual-risk <= 0.05 at 100%", ParameterError, "`confidence` of individual-risk must be"),
         ("individual-risk <= 0.05 at 5%", ParameterError, "`confidence` of individual-risk must be"),
-        ("individual-risk <= 0.05 at nan%", PlanError, "a requirement must be"),
-        ("individual-risk <= 0.05 at most%", PlanError, "a requirement must be"),
-        ("individual-risk <= 0.05 at 95", PlanError, "a requirement must be"),
-        ("individual-risk <= 0.05 95%", PlanError, "a requirement must be"),
-        ("individual-risk <= 0.05at 95%", PlanError, "a requirement must be"),
+        ("individual-risk <= 0.05 at nan%", PlanError, "is not a requirement"),
+        ("individual-risk <= 0.05 at most%", PlanError, "is not a requirement"),
+        ("individual-risk <= 0.05 at 95", PlanError, "is not a requirement"),
+        ("individual-risk <= 0.05 95%", PlanError, "is not a requirement"),
+        ("individual-risk <= 0.05at 95%", PlanError, "is not a requirement"),
     ],
 )
 def test_a_confidence_that_cannot_be_had(text, error, words):

@@ -152,7 +152,7 @@ def test_a_run_has_four_parts():
 
 def test_a_seed_or_randomness_but_not_both():
     assert numbers(Run(randomness=ByPlace(3)), "a") == numbers(Run(seed=3), "a")
-    with pytest.raises(ParameterError, match="got: both"):
+    with pytest.raises(ParameterError, match="not both"):
         replace(Run(seed=3), seed=4)
 
 

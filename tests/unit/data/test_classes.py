@@ -311,7 +311,7 @@ def test_a_letter_is_given_once(monkeypatch):
     assert list(registry._load_classes(Measure, rooms=("risk",), group="")) == ["k-anonymity", "third"]
     Second.__module__ = "room"
     room.Second = Second
-    with pytest.raises(TypeError, match="the name `k` must be given once"):
+    with pytest.raises(TypeError, match="the name `k` is given twice"):
         registry._load_classes(Measure, rooms=("risk",), group="")
 
 

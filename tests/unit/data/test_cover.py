@@ -148,7 +148,7 @@ def test_exact_values_beside_exact_ones_are_read_by_their_kind():
 
 
 def test_what_is_known_must_be_exact():
-    with pytest.raises(DataError, match="must hold exact values"):
+    with pytest.raises(DataError, match="needs exact values"):
         cover_of(ranges("[1;2]"), ranges("[1;2]"), "x")
 
 

@@ -134,7 +134,7 @@ def test_numbers_of_all_sorts(grow):
 
 @pytest.mark.parametrize("grow", [from_widths, from_quantiles])
 def test_what_are_no_numbers_is_counted(grow):
-    with pytest.raises(DataError, match="got others in 2 records") as caught:
+    with pytest.raises(DataError, match="has 2 records with a value that is not finite") as caught:
         grow(pl.Series("x", ["1", SECRET_WORD, SECRET_WORD]))
     assert SECRET_WORD not in str(caught.value)
     with pytest.raises(DataError, match="finite"):
@@ -152,7 +152,7 @@ def test_what_are_no_numbers_is_counted(grow):
     ],
 )
 def test_nothing_grows_from_nothing(grow, values):
-    with pytest.raises(DataError, match="must not all be missing"):
+    with pytest.raises(DataError, match=r"all values of `.*` are missing"):
         grow(pl.Series("x", values, dtype=pl.Float64))
 
 
@@ -250,7 +250,7 @@ def test_runs_without_a_declared_order_and_with_many_members():
 
 
 def test_a_value_outside_the_declared_order_is_counted():
-    with pytest.raises(DataError, match="got 1 value that do not") as caught:
+    with pytest.raises(DataError, match="has 1 value outside") as caught:
         from_order(pl.Series("x", ["a", SECRET_WORD]), order=("a", "b"))
     assert SECRET_WORD not in str(caught.value)
 
@@ -338,7 +338,7 @@ def test_dates_climb_as_far_as_they_spread():
     assert tree.check(texts) == []
     times = pl.Series([datetime.fromisoformat("2020-05-17T08:30:00")])
     assert propose(Column("at", Kind.DATE), times).labels(1).to_list() == ["2020-05-17"]
-    with pytest.raises(DataError, match="must be dates, got 1 record with others") as caught:
+    with pytest.raises(DataError, match="has 1 record with a value that is no date") as caught:
         propose(Column("day", Kind.DATE), pl.Series([SECRET_WORD, "2020-01-01"]))
     assert SECRET_WORD not in str(caught.value)
 
@@ -355,7 +355,7 @@ def test_missing_codes_are_left_out():
     assert propose(column, values).n_leaves == 2
     ranked = Column("x", Kind.ORDINAL, order=("low", "high", "unknown"), missing=("unknown",))
     assert propose(ranked, pl.Series(["low", "unknown"])).levels["0"].to_list() == ["low", "high"]
-    with pytest.raises(DataError, match="`x` must not all be missing"):
+    with pytest.raises(DataError, match="all values of `x` are missing"):
         propose(column, pl.Series([-9.0, None]))
 
 

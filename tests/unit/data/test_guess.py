@@ -154,24 +154,24 @@ def test_only_one_column_is_the_weight():
     frame = pl.DataFrame({"weight": drawn(1.5, 2.5), "sampling_weight": drawn(1.5, 2.5)})
     schema = guess_schema(frame)
     assert schema.with_role(Role.WEIGHT) == ("sampling_weight",)
-    assert guess(frame)[0].role_reason == "another column is more likely the weight: decide"
+    assert guess(frame)[0].role_reason == "another column is more likely the weight: choose a role"
 
 
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
         ([f"p{i}@example.org" for i in range(5)], "its values are e-mail addresses"),
-        (["call me", "write to jo@example.org please"], "e-mail addresses stand in its text"),
+        (["call me", "write to jo@example.org please"], "its text contains e-mail addresses"),
         (["+49 30 1234567", "0171/2345678", "(030) 123-4567"], "its values are phone numbers"),
         (["555-123-4567", "555.987.6543"], "its values are phone numbers"),
         (IBANS, "its values are bank account numbers"),
         (["10.0.0.1", "192.168.2.1"], "its values are network addresses"),
-        ([f"text {i}" for i in range(N)], "a text of its own in every record"),
-        (list(range(7, 7 + N)), "whole numbers without a gap: numbers of the records"),
+        ([f"text {i}" for i in range(N)], "a different text in every record"),
+        (list(range(7, 7 + N)), "consecutive whole numbers: record numbers"),
     ],
 )
 def test_identifiers_by_content(values, reason):
-    proposal = one("x", values * 2 if "own" not in reason and "gap" not in reason else values)
+    proposal = one("x", values * 2 if "different" not in reason and "consecutive" not in reason else values)
     assert (proposal.column.role, proposal.role_reason) == (Role.IDENTIFIER, reason)
 
 

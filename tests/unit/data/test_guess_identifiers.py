@@ -434,7 +434,7 @@ def test_ordinary_numbers_are_none(what):
 
 
 def test_consecutive_numbers_are_numbers_of_records():
-    assert one("x", list(range(10**9, 10**9 + N))).role_reason.startswith("whole numbers without a gap")
+    assert one("x", list(range(10**9, 10**9 + N))).role_reason.startswith("consecutive whole numbers")
 
 
 def test_account_numbers_in_a_text():

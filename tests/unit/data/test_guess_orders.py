@@ -238,7 +238,7 @@ def test_a_census_with_n_for_not_applicable():
 def test_an_unknown_column_tells_the_shape_of_its_values(values, shapes):
     proposal = one("thing", shuffled(*values))
     assert proposal.column.role is None
-    assert proposal.role_reason == f"no sign either way: decide, or leave it out; values like {shapes}"
+    assert proposal.role_reason == f"role unknown: choose one, or leave the column out; values like {shapes}"
 
 
 def test_a_shape_holds_no_letter_or_digit_of_a_value():
@@ -249,6 +249,6 @@ def test_a_shape_holds_no_letter_or_digit_of_a_value():
 def test_an_overview_asks_to_leave_unknown_columns_out():
     frame = pl.DataFrame({"thing": shuffled("p", "q")})
     found = survey(frame, guess(frame), guess_related(frame, guess(frame)))
-    assert "`thing` has no role yet: decide, or leave it out" in found.warnings()
+    assert "`thing` has no role: choose one, or leave the column out" in found.warnings()
     assert found.schema["thing"].role is None
     assert Role.IDENTIFIER not in [each.column.role for each in found.columns]

@@ -41,12 +41,12 @@ def test_counts():
 
 def test_warnings_are_sentences():
     assert of(FRAME).warnings() == [
-        "`name` identifies people: leave it out",
-        "`x` and `nothing` have no role yet: decide, or leave them out",
+        "`name` is a direct identifier: leave it out",
+        "`x` and `nothing` have no role: choose one for each, or leave the columns out",
         "`nothing` has no value at all",
         "`constant` has the same value throughout",
         "`age` has codes that may mean missing: check them",
-        "0 of 40 records (0 %) are unique on the 2 likely keys `age` and `sex`",
+        "0 of 40 records (0 %) are unique on the 2 likely quasi-identifiers (keys) `age` and `sex`",
     ]
 
 
@@ -89,8 +89,8 @@ def test_related_columns_are_named_beside_each_other():
     found = survey(frame, columns, [RelatedColumns(("a", "b"), "`a` determines `b`", 0.9)])
     assert [summary.related for summary in found.columns] == [("b",), ("a",), ()]
     assert found.schema.related == (("a", "b"),)
-    assert found.warnings()[-1] == "`a` and `b` tell the same story: `a` determines `b`"
-    assert found.columns[0].notes() == ["tells the same story as `b`"]
+    assert found.warnings()[-1] == "`a` and `b` are strongly related: `a` determines `b`"
+    assert found.columns[0].notes() == ["strongly related to `b`"]
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame({"age": pl.Series([], dtype=pl.Int64)}), pl.DataFrame()])

@@ -57,7 +57,7 @@ def test_a_payroll_of_several_years():
     assert emp.role_reason.startswith("it repeats, and determines `born`, `sex`")
     assert emp.column.kind == "nominal"
     assert overview(frame).warnings()[-1] == (
-        "120 persons with 3 records each by `emp`; 120 of 120 persons (100 %) are unique on the 4 likely keys "
+        "120 persons with 3 records each by `emp`; 120 of 120 persons (100 %) are unique on the 4 likely quasi-identifiers (keys) "
         "`born`, `sex`, `zip` and `dept`"
     )
 

@@ -92,5 +92,5 @@ def test_labels_are_found_however_many_the_type_of_a_column_has(n):
     nodes = Nodes.of({text: [text] for text in reversed(texts[:200])}, leaves=texts[:200])
     column = pl.Series("x", ["v3", None, "v199", "v0"], dtype=pl.Enum(texts))
     assert nodes.codes(column).tolist() == [196, -1, 0, 199]
-    with pytest.raises(DataError, match="got 1 records with others"):
+    with pytest.raises(DataError, match="has 1 record with a label"):
         nodes.codes(pl.Series("x", ["v3", texts[-1], None], dtype=pl.Enum(texts)))

@@ -96,7 +96,7 @@ def test_reads_every_sort_of_value():
 @pytest.mark.parametrize(
     ("spec", "fault"),
     [
-        ({}, "`title` must be given, got: nothing"),
+        ({}, "`title` is missing"),
         ({"title": 3}, "`title` must be a text, got: int"),
         ({"count": 1.5}, "`count` must be a whole number, got: float"),
         ({"count": True}, "`count` must be a whole number, got: bool"),
@@ -112,8 +112,8 @@ def test_reads_every_sort_of_value():
         ({"points": {"a": {"at": [1]}}}, "point `a`: `at` must be a list of 2, got: one of 1"),
         ({"points": {"a": {"at": ["x", 1]}}}, "point `a`: each item of `at` must be a number, got: str"),
         ({"points": {"a": {"at": [-1, 1]}}}, "point `a`: `at` must not be left of 0"),
-        ({"points": {"a": {"name": "b"}}}, "point `a`: there is no setting `name` (there are `at`)"),
-        ({"first": [{"name": "b"}, {}]}, "first 2: `name` must be given, got: nothing"),
+        ({"points": {"a": {"name": "b"}}}, "point `a`: there is no setting `name` (there is only `at`)"),
+        ({"first": [{"name": "b"}, {}]}, "first 2: `name` is missing"),
         ({"how_large": "small"}, "how_large: a size must be large (write large)"),
         ({"titel": 1}, "there is no setting `titel` (did you mean `title`?)"),
     ],
@@ -125,10 +125,10 @@ def test_says_what_is_wrong(spec, fault):
 def test_gathers_all_faults_those_of_what_is_made_among_them():
     found = faults(points={"a": {"at": [-1, 0], "x": 1}}, wide="no")
     assert found == (
-        "point `a`: there is no setting `x` (there are `at`)",
+        "point `a`: there is no setting `x` (there is only `at`)",
         "point `a`: `at` must not be left of 0",
         "`wide` must be true or false, got: str",
-        "`title` must be given, got: nothing",
+        "`title` is missing",
     )
 
 

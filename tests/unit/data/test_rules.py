@@ -72,14 +72,14 @@ def test_what_is_no_rule_is_refused_when_it_is_made(text):
     """Neither the second half of a rule nor a rule about nothing may be passed over in silence."""
     with pytest.raises(PlanError) as caught:
         Rule(text)
-    assert caught.value.message == f"a rule must be an SQL condition on columns, got: `{text}`"
+    assert caught.value.message == f"the rule `{text}` is not an SQL condition on columns"
     assert "total = part_a + part_b" in caught.value.hint
 
 
 def test_a_rule_is_about_one_record():
-    with pytest.raises(PlanError, match="must speak of one record"):
+    with pytest.raises(PlanError, match="must be about one record"):
         Rule("SUM(total) > 100").violations(FRAME)
-    with pytest.raises(PlanError, match="must be true or false for a record, got: Int64"):
+    with pytest.raises(PlanError, match="is not true or false for a record, but Int64"):
         Rule("total + b").violations(FRAME)
 
 

@@ -202,13 +202,13 @@ def test_all_faults_of_all_columns_come_together():
         "column `age`: `kind` must be one of",
         "column `age`: `role` must be one of",
         "column `sex`: there is no setting `knd` (did you mean `kind`?)",
-        "column `sex`: `kind` must be given",
+        "column `sex`: `kind` is missing",
         "column `pay`: `lower` must be a number, got: str",
         "column `pay`: `integer` must be true or false, got: int",
         "column `town` must be a table, got: str",
         "column `year`: `order` is for ordinal columns",
-        "a rule must be an SQL condition on columns, got: `pay >`",
-        "got: `5`",
+        "the rule `pay >` is not an SQL condition on columns",
+        "the rule `5` is not",
         "each item of `related` must be a list, got: str",
     ):
         assert words in faults
@@ -328,8 +328,8 @@ def test_faults_with_a_frame_come_together_and_quote_no_cell():
     assert "there is no column `id` — did you mean `idd`?" in text
     assert "column `idd` of the data is not declared" in text
     assert "column `more` of the data is not declared" in text
-    assert "column `age` is declared continuous, got: Date" in text
-    assert "column `pay` is declared continuous, got: List" in text
+    assert "column `age` is declared continuous, but has the type Date" in text
+    assert "column `pay` is declared continuous, but has the type List" in text
     assert "Zanzibarquux" not in text
     assert all("\n" not in fault for fault in faults)
 

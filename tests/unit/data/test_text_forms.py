@@ -95,7 +95,7 @@ def test_the_dtype_of_intervals_is_found_out(texts, dtype):
     ],
 )
 def test_faulty_interval_text_is_counted_and_not_shown(text):
-    with pytest.raises(DataError, match="got 2 records") as caught:
+    with pytest.raises(DataError, match="has 2 records with a text") as caught:
         parse_intervals(pl.Series("income", [text, "3", text, None]), pl.Int64)
     assert "`income`" in str(caught.value)
     assert "704" not in str(caught.value)
@@ -116,7 +116,7 @@ def test_a_node_is_written_as_its_members_or_as_its_label(counties):
 
 
 def test_a_label_that_is_not_in_the_table_is_counted_and_not_shown(counties):
-    with pytest.raises(DataError, match="got 2 records") as caught:
+    with pytest.raises(DataError, match="has 2 records with a label") as caught:
         to_text(pl.Series("county", ["sentinel", "sentinel", "Kern"]), counties)
     assert "sentinel" not in str(caught.value)
 
@@ -206,7 +206,7 @@ def test_a_column_of_wildcards_reads():
     "text", ["{sentinel|{b}", "{sentinel}}", "{sentinel\\}", "sentinel", "{Kern|sentinel}"]
 )
 def test_faulty_node_text_is_counted_and_not_shown(text):
-    with pytest.raises(DataError, match="got 2 records") as caught:
+    with pytest.raises(DataError, match="has 2 records with a text") as caught:
         parse_nodes(pl.Series("county", [text, "Kern", text]), COUNTIES)
     assert "`county`" in str(caught.value)
     assert "sentinel" not in str(caught.value)

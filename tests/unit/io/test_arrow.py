@@ -79,13 +79,13 @@ def test_the_stream_form(tmp_path):
 
 def test_options_of_text_are_refused(tmp_path, frame):
     io.write(frame, tmp_path / "data.arrow")
-    with pytest.raises(ParameterError, match="`delimiter` is for delimited text, got: a Feather file"):
+    with pytest.raises(ParameterError, match="`delimiter` does not apply to Feather files"):
         io.read(tmp_path / "data.arrow", delimiter=";")
 
 
 def damaged(path: Path, content: bytes) -> str:
     path.write_bytes(content)
-    with pytest.raises(ReadError, match="Arrow file") as caught:
+    with pytest.raises(ReadError, match=r"Arrow f|Feather") as caught:
         io.read(path)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -98,8 +98,8 @@ def test_a_damaged_file(tmp_path, capfd):
     io.write(pl.DataFrame({"a": [SECRET] * 100}), path)
     whole = path.read_bytes()
     for content in (b"", SECRET.encode() * 10, b"a,b\n1,2\n"):
-        assert "does not begin like one" in damaged(path, content)
-    assert "first version of Feather" in damaged(path, b"FEA1" + whole)
+        assert "is not in Arrow format" in damaged(path, content)
+    assert "version 1 of the Feather format" in damaged(path, b"FEA1" + whole)
     for content in (whole[:-20], whole[:100], b"ARROW1\0\0", b"\xff\xff\xff\xff" + whole):
         assert "damaged or cut short" in damaged(path, content)
     chance = random.Random(1)
@@ -121,10 +121,10 @@ def test_two_columns_of_one_name(tmp_path):
         sink.write(table)
     with pytest.raises(ReadError) as caught:
         io.read(tmp_path / "data.arrow")
-    assert "a name of its own for each column" in caught.value.hint
+    assert "a different name for each column" in caught.value.hint
 
 
 def test_what_arrow_cannot_hold_is_refused(tmp_path):
-    with pytest.raises(WriteError, match="got: Object"):
+    with pytest.raises(WriteError, match="these types: Object"):
         io.write(pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), tmp_path / "data.arrow")
     assert list(tmp_path.iterdir()) == []

@@ -162,5 +162,5 @@ def test_what_is_piped_in_is_read_more_than_once(monkeypatch):
 def test_a_keyboard_is_no_pipe(monkeypatch):
     stdin.stdin_file.cache_clear()
     monkeypatch.setattr(sys, "stdin", type("Keyboard", (), {"isatty": lambda self: True})())
-    with pytest.raises(ReadError, match="piped in"):
+    with pytest.raises(ReadError, match="from a pipe"):
         read_contents("-")

@@ -39,7 +39,7 @@ def generalised_table():
 
 
 def test_an_unknown_suffix_names_those_that_work(tmp_path):
-    with pytest.raises(ReadError, match=r"\.csv, \.tsv, .*\.parquet.*got: `data\.docx`"):
+    with pytest.raises(ReadError, match=r"`data\.docx` is not known.*\.csv, \.tsv, .*\.parquet"):
         io.read(tmp_path / "data.docx")
     with pytest.raises(WriteError, match=r"\.csv"):
         io.write(pl.DataFrame({"a": [1]}), tmp_path / "data")
@@ -55,8 +55,8 @@ def test_a_missing_file_suggests_near_ones(tmp_path):
     (tmp_path / "census.csv").write_text("a\n1\n")
     with pytest.raises(ReadError) as caught:
         io.read(tmp_path / "cencus.csv")
-    assert caught.value.hint == "there is `census.csv`"
-    with pytest.raises(ReadError, match="nor is there a folder"):
+    assert caught.value.hint == "did you mean `census.csv`?"
+    with pytest.raises(ReadError, match=r"File not found: .*\s+hint: there is no folder"):
         io.read(tmp_path / "no" / "census.csv")
     (tmp_path / "census.csv").unlink()
     with pytest.raises(ReadError) as caught:
@@ -66,7 +66,7 @@ def test_a_missing_file_suggests_near_ones(tmp_path):
 
 def test_a_folder_is_no_file(tmp_path):
     (tmp_path / "data.csv").mkdir()
-    with pytest.raises(ReadError, match="got: a folder"):
+    with pytest.raises(ReadError, match="is a folder, not a file"):
         io.read(tmp_path / "data.csv")
 
 
@@ -84,7 +84,7 @@ def test_parquet_round_trip(tmp_path):
     io.write(frame, tmp_path / "data.parquet")
     assert_frame_equal(io.read(tmp_path / "data.parquet"), frame)
     assert io.read(tmp_path / "data.parquet", rows=1).height == 1
-    with pytest.raises(ParameterError, match="`delimiter` is for delimited text, got: a Parquet file"):
+    with pytest.raises(ParameterError, match="`delimiter` does not apply to Parquet files"):
         io.read(tmp_path / "data.parquet", delimiter=";")
 
 
@@ -101,7 +101,7 @@ def test_a_damaged_parquet_file(tmp_path, damage):
             "middle": whole[:10] + b"\0" * 30 + whole[40:],
         }[damage]
     )
-    with pytest.raises(ReadError, match="Parquet file") as caught:
+    with pytest.raises(ReadError, match="Parquet f") as caught:
         io.read(path)
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -109,9 +109,9 @@ def test_a_damaged_parquet_file(tmp_path, damage):
 
 def test_what_text_cannot_hold_is_refused(tmp_path):
     frame = pl.DataFrame({"ok": [1], "list": [[SECRET]], "bytes": [b"x"], "span": [dt.timedelta(1)]})
-    with pytest.raises(WriteError, match="`list` must have a `separator`"):
+    with pytest.raises(WriteError, match="`list` has no `separator`"):
         io.write(frame, tmp_path / "data.csv")
-    with pytest.raises(WriteError, match=r"got others in \['bytes', 'span'\]") as caught:
+    with pytest.raises(WriteError, match="cannot be written as text: `bytes`, `span`") as caught:
         io.write(frame.drop("list"), tmp_path / "data.csv")
     assert SECRET not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

@@ -108,16 +108,16 @@ def test_an_empty_frame():
 
 def test_names_must_be_distinct_texts():
     for columns in ([1, 2], ["a", None], [("a", "b"), ("a", "c")], ["", "a"]):
-        with pytest.raises(DataError, match="names of all columns must be text"):
+        with pytest.raises(DataError, match="names of columns must be text"):
             to_polars(pd.DataFrame([[1, 2]], columns=columns))
-    with pytest.raises(DataError, match="must be distinct, got: 1 for 2"):
+    with pytest.raises(DataError, match="2 columns have only 1 different name"):
         to_polars(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
 def test_a_mixture_of_types_is_named_not_shown():
     mixed = [1, SECRET, None]
     for data in (pd.DataFrame({"ok": [1, 2, 3], "bad": mixed}), {"ok": [1, 2, 3], "bad": mixed}):
-        with pytest.raises(DataError, match="got: a mixture in `bad`") as caught:
+        with pytest.raises(DataError, match="mix values of several types: `bad`") as caught:
             to_polars(data)
         assert SECRET not in str(caught.value)
         assert caught.value.__cause__ is None
@@ -125,14 +125,14 @@ def test_a_mixture_of_types_is_named_not_shown():
 
 
 def test_odd_things_are_refused():
-    with pytest.raises(DataError, match=r"got others in \['period'\]"):
+    with pytest.raises(DataError, match="dates or truth values: `period`"):
         to_polars(pd.DataFrame({"period": pd.period_range("2026-01", periods=3, freq="M")}))
-    with pytest.raises(DataError, match="a mixture in `z`"):
+    with pytest.raises(DataError, match="several types: `z`"):
         to_polars(pd.DataFrame({"z": [1 + 2j, 3j]}))
-    with pytest.raises(DataError, match="must be of one length"):
+    with pytest.raises(DataError, match="have different lengths"):
         to_polars({"a": [1], "b": [1, 2]})
     for data in ([1, 2], "data.csv", np.zeros((2, 2)), None, pd.Series([1])):
-        with pytest.raises(DataError, match="the data must be a frame"):
+        with pytest.raises(DataError, match="cannot be used\n\nhint: give a frame"):
             to_polars(data)
 
 

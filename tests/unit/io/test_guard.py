@@ -46,7 +46,7 @@ def test_numbers_and_dates_are_untouched(tmp_path):
 def test_names_of_columns_are_guarded(tmp_path):
     io.write(pl.DataFrame({"=a": [1], "-5": [2], "b": [3]}), tmp_path / "data.csv", guard=True)
     assert (tmp_path / "data.csv").read_text().splitlines()[0] == "'=a,-5,b"
-    with pytest.raises(WriteError, match="must stay distinct when guarded"):
+    with pytest.raises(WriteError, match="would have the same name when guarded"):
         io.write(pl.DataFrame({"=a": [1], "'=a": [2]}), tmp_path / "other.csv", guard=True)
 
 
@@ -83,6 +83,6 @@ def test_excel_cells_are_text_with_and_without_the_guard(tmp_path):
 @pytest.mark.parametrize("target", ["data.parquet", "data.arrow", "sqlite:data.db?table=x"])
 def test_where_no_spreadsheet_looks_it_is_refused(tmp_path, monkeypatch, target):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ParameterError, match="`guard` is for delimited text and Excel"):
+    with pytest.raises(ParameterError, match="`guard` applies to delimited text and Excel"):
         io.write(pl.DataFrame({"t": ["=1"]}), target, guard=True)
     assert list(tmp_path.iterdir()) == []

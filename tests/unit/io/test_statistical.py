@@ -165,15 +165,15 @@ def test_text_in_another_encoding(tmp_path):
     pd.DataFrame({"t": ["é"]}).to_stata(tmp_path / "p.dta", write_index=False, version=114)
     assert io.read(tmp_path / "p.dta")["t"].to_list() == ["é"]
     assert io.read(tmp_path / "p.dta", encoding="koi8_r")["t"].to_list() == ["И"]
-    with pytest.raises(ParameterError, match="`encoding` must be one that Python knows"):
+    with pytest.raises(ParameterError, match="there is no encoding"):
         io.read(tmp_path / "p.dta", encoding="klingon")
-    with pytest.raises(ReadError, match="must be in the encoding") as caught:
+    with pytest.raises(ReadError, match="is not in the encoding") as caught:
         io.read(tmp_path / "p.dta", encoding="ascii")
     assert "encoding='cp1252'" in caught.value.hint
 
 
 def test_options_of_other_formats_are_refused(survey, tmp_path):
-    with pytest.raises(ParameterError, match="`delimiter` is for delimited text, got: a SPSS file"):
+    with pytest.raises(ParameterError, match="`delimiter` does not apply to SPSS files"):
         io.read(survey, delimiter=";")
     pyreadstat.write_por(pl.DataFrame({"A": [1.0]}), tmp_path / "x.por")
     with pytest.raises(ParameterError, match="`encoding`"):
@@ -279,7 +279,9 @@ def test_special_missing_values_of_sas(sas, tmp_path):
 
 def test_files_that_can_only_be_read(tmp_path):
     for suffix in (".sas7bdat", ".por"):
-        with pytest.raises(WriteError, match=r"\.sav, \.zsav, \.dta, \.xpt, got: `\."):
+        with pytest.raises(
+            WriteError, match=r"cannot be written, only read.*\s.*\s.*\.sav, \.zsav, \.dta, \.xpt"
+        ):
             io.write(pl.DataFrame({"a": [1]}), tmp_path / f"x{suffix}")
     assert list(tmp_path.iterdir()) == []
 

@@ -26,7 +26,7 @@ def one(name="x", *values, dtype=None, kind=Kind.NOMINAL, **facts):
 def test_foreign_files(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(b"")
-    with pytest.raises(ReadError, match="got: an empty file"):
+    with pytest.raises(ReadError, match=r"file `.*` is empty"):
         io.read(path)
     for content in (
         f"name,age\n{SECRET},41\n".encode(),
@@ -38,7 +38,7 @@ def test_foreign_files(tmp_path, suffix):
         b"s\x02",
     ):
         path.write_bytes(content)
-        with pytest.raises(ReadError, match=r"must be a .*file") as caught:
+        with pytest.raises(ReadError, match=r"is not in .* format|is damaged or cut short") as caught:
             io.read(path)
         assert caught.value.exit_code == 3
         assert caught.value.hint
@@ -110,7 +110,7 @@ def test_a_transport_file_of_several_tables(tmp_path):
     io.write(pl.DataFrame({"X": list(range(10))}), tmp_path / "x.xpt")
     content = (tmp_path / "x.xpt").read_bytes()
     (tmp_path / "x.xpt").write_bytes(content + content[240:])
-    with pytest.raises(ReadError, match="must hold one data set, got: several"):
+    with pytest.raises(ReadError, match="holds several data sets"):
         io.read(tmp_path / "x.xpt")
 
 

@@ -41,24 +41,24 @@ def written(table, path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "name", "must"),
+    ("suffix", "name", "fault"),
     [
-        (".sav", "two words", "begin with a letter"),
-        (".sav", "_x", "begin with a letter"),
-        (".sav", "1x", "begin with a letter"),
-        (".sav", "x.", "begin with a letter.* and not end with a point"),
-        (".sav", "é" * 33, "have at most 64 bytes"),
-        (".sav", "with", "not be a word of SPSS's own"),
-        (".dta", "a.b", "begin with a letter or _"),
-        (".dta", "a" * 33, "have at most 32 letters"),
-        (".dta", "str8", "not be a word of Stata's own"),
-        (".xpt", "é", "begin with a letter from A to Z or _"),
-        (".xpt", "a" * 33, "have at most 32 bytes"),
-        (".xpt", "_n_", "not be a word of SAS's own"),
+        (".sav", "two words", "does not suit .*: names must begin with a letter"),
+        (".sav", "_x", "does not suit .*: names must begin with a letter"),
+        (".sav", "1x", "does not suit .*: names must begin with a letter"),
+        (".sav", "x.", "does not suit .*: names must begin with a letter.* and not end with a point"),
+        (".sav", "é" * 33, "is longer than 64 bytes"),
+        (".sav", "with", "is reserved in SPSS"),
+        (".dta", "a.b", "does not suit .*: names must begin with a letter or _"),
+        (".dta", "a" * 33, "is longer than 32 letters"),
+        (".dta", "str8", "is reserved in Stata"),
+        (".xpt", "é", "does not suit .*: names must begin with a letter from A to Z or _"),
+        (".xpt", "a" * 33, "is longer than 32 bytes"),
+        (".xpt", "_n_", "is reserved in SAS"),
     ],
 )
-def test_names(tmp_path, suffix, name, must):
-    with pytest.raises(WriteError, match=f"the name `.*` must {must}"):
+def test_names(tmp_path, suffix, name, fault):
+    with pytest.raises(WriteError, match=f"the name `.*` {fault}"):
         io.write(pl.DataFrame({name: [1]}), tmp_path / f"x{suffix}")
     assert list(tmp_path.iterdir()) == []
 
@@ -66,7 +66,7 @@ def test_names(tmp_path, suffix, name, must):
 def test_names_that_differ_in_capitals(tmp_path):
     frame = pl.DataFrame({"age": [1], "Age": [2]})
     for suffix in (".sav", ".xpt"):
-        with pytest.raises(WriteError, match="more than capitals, got: `age`, `Age`"):
+        with pytest.raises(WriteError, match="case is ignored: `age`, `Age`"):
             io.write(frame, tmp_path / f"x{suffix}")
     io.write(frame, tmp_path / "x.dta")
     assert_frame_equal(io.read(tmp_path / "x.dta"), frame)
@@ -86,19 +86,19 @@ def test_all_names_that_do_fit(tmp_path, suffix):
 
 def test_a_long_name_with_labels(tmp_path):
     table = one("a" * 32, 1, labels=((1, "one"),))
-    with pytest.raises(WriteError, match="at most 31 letters, since its values have labels"):
+    with pytest.raises(WriteError, match="longer than 31 letters, and its values have labels"):
         io.write(table, tmp_path / "x.dta")
 
 
 @pytest.mark.parametrize(
     ("values", "must"),
     [
-        ([2**53 + 1], "`X` must hold whole numbers up to 2\\^53, got: 1 larger"),
-        ([2**64 - 1], "`X` must hold whole numbers up to 2"),
-        ([float("inf"), 1.0], "`X` must hold finite numbers, got: 1 infinite"),
-        ([[1, 2]], "`X` must have a `separator`"),
-        ([dt.timedelta(1)], "`X` must hold numbers, text or dates, got: Duration"),
-        ([f"{SECRET}\0"], "`X` must hold text without zero bytes, got: 1"),
+        ([2**53 + 1], "1 number above 2\\^53"),
+        ([2**64 - 1], "number.* above 2"),
+        ([float("inf"), 1.0], "`X` has 1 infinite number"),
+        ([[1, 2]], "`X` has no `separator`"),
+        ([dt.timedelta(1)], "`X` has the type Duration"),
+        ([f"{SECRET}\0"], "`X` has 1 text with a zero byte"),
     ],
 )
 @pytest.mark.parametrize("suffix", WRITTEN)
@@ -111,10 +111,10 @@ def test_values_that_no_package_holds(tmp_path, suffix, values, must):
 
 def test_numbers_and_texts_beyond_a_package(tmp_path):
     for suffix, number in ((".dta", 1e308), (".xpt", 1e75), (".sav", 1.7976931348623157e308)):
-        with pytest.raises(WriteError, match=r"the numbers of `X` must be at most .* got: 1 larger"):
+        with pytest.raises(WriteError, match=r"`X` has 1 number above .*, the largest"):
             io.write(pl.DataFrame({"X": [number, 1.0]}), tmp_path / f"x{suffix}")
     for suffix in (".sav", ".xpt"):
-        with pytest.raises(WriteError, match="the text of `X` must have at most 32767 bytes, got: 1 longer"):
+        with pytest.raises(WriteError, match="`X` has 1 text longer than 32,767 bytes"):
             io.write(pl.DataFrame({"X": ["é" * 20_000, "x"]}), tmp_path / f"x{suffix}")
     long = pl.DataFrame({"X": ["é" * 20_000, None, "x", "é" * 20_000]})
     io.write(long, tmp_path / "x.dta")
@@ -122,10 +122,10 @@ def test_numbers_and_texts_beyond_a_package(tmp_path):
 
 
 def test_faults_are_told_together(tmp_path):
-    with pytest.raises(WriteError, match="must fit a file of SPSS, got 3 faults") as caught:
+    with pytest.raises(WriteError, match="do not fit a file of SPSS, for 3 reasons") as caught:
         io.write(pl.DataFrame({"a b": [1], "c d": [float("inf")]}), tmp_path / "x.sav")
     assert caught.value.message.count("\n  - ") == 3
-    with pytest.raises(WriteError, match="must have columns, got: none"):
+    with pytest.raises(WriteError, match="has no columns to write"):
         io.write(pl.DataFrame(), tmp_path / "x.sav")
 
 
@@ -134,7 +134,7 @@ def test_what_the_library_itself_refuses_is_told_without_its_words(tmp_path, mon
         raise ValueError(SECRET)
 
     monkeypatch.setattr(pyreadstat, "write_sav", refuse)
-    with pytest.raises(WriteError, match="such as a file of SPSS can hold") as caught:
+    with pytest.raises(WriteError, match="a file of SPSS cannot hold") as caught:
         io.write(pl.DataFrame({"a": [SECRET]}), tmp_path / "x.sav")
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -147,7 +147,7 @@ def test_a_variable_does_not_show_its_cells():
 
 
 def test_the_last_record_of_a_transport_file_must_not_be_empty(tmp_path):
-    with pytest.raises(WriteError, match="must not be empty, got: one without any text"):
+    with pytest.raises(WriteError, match="the last record has no text"):
         io.write(pl.DataFrame({"T": ["a", None]}), tmp_path / "x.xpt")
     io.write(pl.DataFrame({"T": ["a", None], "X": [None, None]}), tmp_path / "x.xpt")
     assert io.read(tmp_path / "x.xpt").height == 2

@@ -304,5 +304,5 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     release = protect(people(), Anatomy(l=2), seed=1)
     other = protect(people(), Anatomy(l=2), seed=2)
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
-    with pytest.raises(DataError, match="as many records in each bucket"):
+    with pytest.raises(DataError, match="the same number of records in each bucket"):
         join_buckets(mixed, replace(release.layout, sources={}, moved={}), release.source_rows)

@@ -134,16 +134,16 @@ def test_a_byte_order_mark_does_no_harm(tmp_path):
 def test_a_missing_plan(tmp_path):
     with pytest.raises(ReadError) as caught:
         Plan.read(tmp_path / "nowhere.toml")
-    assert caught.value.message == f"the plan `{tmp_path / 'nowhere.toml'}` must be a file, got: none there"
+    assert caught.value.message == f"File not found: {tmp_path / 'nowhere.toml'} (the plan)"
     assert "sfumato inspect" in caught.value.hint
     assert caught.value.exit_code == 3
 
 
 def test_a_plan_that_is_a_folder_or_not_text(tmp_path):
-    with pytest.raises(ReadError, match="got: a folder"):
+    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: a folder"):
         Plan.read(tmp_path)
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match="must be a readable text file, got: something other than text"):
+    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: something other than text"):
         Plan.read(tmp_path / "plan.toml")
 
 
@@ -155,7 +155,7 @@ def test_broken_toml_says_where(tmp_path, text):
     place.write_text(text, encoding="utf-8")
     with pytest.raises(PlanError) as caught:
         Plan.read(place)
-    assert caught.value.message.startswith(f"the plan `{place}` must be TOML, got: ")
+    assert caught.value.message.startswith(f"the plan `{place}` is not valid TOML: ")
     assert re.search(r"line \d+|end of document", caught.value.message)
     assert caught.value.exit_code == 2
 
@@ -175,7 +175,7 @@ def test_three_mistakes_in_one_error():
         sorted(found),
         (
             "column `pay`: `role` must be one of identifier, key, sensitive",
-            "requirement 1: a requirement must be a measure, a comparison and a number, got: `rank-linkage = 0.45`",
+            "requirement 1: `rank-linkage = 0.45` is not a requirement: a measure, a comparison and a number",
             "step 1: `k` of mdav must be a whole number at least 1, got: `0`",
         ),
         strict=True,
@@ -201,9 +201,9 @@ def test_a_mistake_in_every_part_at_once():
     for words in (
         "there is no part of a plan `dta` (did you mean `data`?)",
         "data: there is no setting `pth` (did you mean `path`?)",
-        "data: `path` must be given, got: nothing",
+        "data: `path` is missing",
         "column `age`: `kind` must be one of",
-        "a rule must be an SQL condition",
+        "is not an SQL condition on columns",
         "each item of `related` must be a list, got: str",
         "scenario 1: there is no setting `colums` (did you mean `columns`?)",
         "`records` of scenario `default` must be a share above 0",

@@ -178,7 +178,7 @@ def test_a_file_of_ones_own(tmp_path):
     assert asked[0].scenario == Scenario("partner", ("sex", "income"), 0.5, membership=False)
     assert asked[1].scenario.columns == ("sex", "born", "income", "illness")
     assert Profile.of(profile) is profile
-    with pytest.raises(ReadError, match="none there"):
+    with pytest.raises(ReadError, match="File not found: "):
         Profile.read(tmp_path / "absent.toml")
 
 
@@ -209,16 +209,16 @@ references = ["nobody1900"]
     for part in (
         "`title` must be a text, got: int",
         "there is no setting `colour`",
-        "`summary` must be given",
+        "`summary` is missing",
         "`repeats` must be at least 1",
         "defaults: rank_by: there is no measure `il9`",
         "scenario 1: each item of `roles` must be one of identifier, key, sensitive",
         "scenario 1: `records` of scenario `a` must be a share",
         "got twice: `a`",
-        "requirement 1: require: a requirement must be a measure, a comparison and a number",
+        "requirement 1: require: `",
         "requirement 1: scenario 1: there is no scenario `b`",
         "requirement 1: reference 1: there is no reference `nobody1900`",
-        "requirement 1: `reason` must be given",
+        "requirement 1: `reason` is missing",
     ):
         assert part in said
     assert len(caught.value.faults) == 12
@@ -268,7 +268,7 @@ def test_a_plan_reads_requirements_of_one_scenario():
     plan = Plan.from_dict(said)
     assert texts(plan.demands) == ["a: k-anonymity >= 2", "a: dbrl <= 0.1", "b: k-anonymity >= 2"]
     assert Plan.from_dict(plan.to_dict()) == plan
-    with pytest.raises(PlanError, match="a requirement must be"):
+    with pytest.raises(PlanError, match="is not a requirement"):
         Plan.from_dict({**said, "scenarios": [{"name": "a", "requirements": "k"}]})
 
 

@@ -567,7 +567,7 @@ def test_several_tables_can_only_come_last():
     release = Recipe.of(Step(Mean(), ("age",)), Step(Halves(), ("age",))).apply(table, Run(seed=1))
     assert set(release.tables) == {"first", "rest"}
     assert len(release.provenance) == 2
-    with pytest.raises(DataError, match="must have one table, got: 2"):
+    with pytest.raises(DataError, match="this release has 2 tables"):
         Recipe.of(Step(Halves(), ("age",)), Step(Mean(), ("age",))).apply(table, Run(seed=1))
 
 
@@ -661,7 +661,7 @@ def test_all_faults_of_a_list_of_steps_come_together():
             "(it is a percentage of the records; 5 is the usual start)"
         ),
         "step 4: there is no setting `colums` (did you mean `columns`?)",
-        "step 4: `method` must be given, got: nothing",
+        "step 4: `method` is missing",
         "step 5: `columns` must be a list, got: str",
         "step 5: each item of `within` must be a text, got: int",
         "step 5: `together` must be a text, got: int",

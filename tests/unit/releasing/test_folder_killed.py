@@ -169,7 +169,7 @@ def test_a_folder_that_comes_up_meanwhile_is_not_taken(tmp_path):
     (staging.folder(tmp_path / "out") / "a.txt").write_text("ours")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "b.txt").write_text("theirs")
-    with pytest.raises(sfumato.errors.WriteError, match="must not exist yet"), staging:
+    with pytest.raises(sfumato.errors.WriteError, match="exists already"), staging:
         pass
     assert [path.name for path in tmp_path.rglob("*.txt")] == ["b.txt"]
 

@@ -239,7 +239,7 @@ def test_nothing_is_written_unless_all_may_be(hospital):
     released(said, hospital, raises=RequirementError)
     (hospital / "stays.out.csv").write_text("old")
     del said["tables"]["stays"]["requirements"]
-    released(said, hospital, raises=WriteError, match="must not exist yet")
+    released(said, hospital, raises=WriteError, match="exists already")
     assert not (hospital / "persons.out.csv").exists()
 
 
@@ -255,7 +255,7 @@ def test_a_codebook_in_the_way_leaves_no_table_half_released(tmp_path):
             "output": {"path": f"{name}.out.csv"},
         }
     (tmp_path / "b.out.labels.csv").write_text("")
-    released(said, tmp_path, raises=WriteError, match="must not exist yet")
+    released(said, tmp_path, raises=WriteError, match="exists already")
     assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "b.csv", "b.out.labels.csv"}
     (tmp_path / "b.out.labels.csv").unlink()
     names = [path.name for path in released(said, tmp_path)]
@@ -314,7 +314,7 @@ def test_a_plan_from_table_to_table_of_a_database(hospital):
     assert sorted(after["days"]) == sorted(pl.read_csv(hospital / "stays.csv")["days"])
     assert io.read(source).equals(pl.read_csv(hospital / "stays.csv"))
     said["output"] = {"path": "sqlite:clinic.db?table=stays"}
-    released(said, hospital, raises=WriteError, match="must not be an original", overwrite=True)
+    released(said, hospital, raises=WriteError, match="is the same file as the original", overwrite=True)
 
 
 # What no record shows is forgotten ------------------------------------------------------------------------

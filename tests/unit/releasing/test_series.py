@@ -223,7 +223,7 @@ def test_an_earlier_release_is_never_overwritten(waves):
 def test_a_person_without_a_number_is_refused(waves):
     frame = pl.read_csv(waves / "wave2.csv").with_columns(pl.col("who").replace(30, None))
     frame.write_csv(waves / "wave2.csv")
-    with pytest.raises(DataError, match="got: 1 missing"):
+    with pytest.raises(DataError, match="is missing in 1 record"):
         carry_out(planned(waves, 2, "out1"), Run(seed=2))
 
 

@@ -275,7 +275,7 @@ def header(page: str) -> str:
 
 def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_decided(tmp_path):
     table = people(60)
-    guess = replace(table.schema["sex"], role_basis="guessed: its name is that of a key")
+    guess = replace(table.schema["sex"], role_basis="guessed: the name suggests a key")
     answer = replace(table.schema["age"], role_basis="answered")
     table = Table(table.frame, table.schema.replace(guess, answer))
     table.frame.write_csv(tmp_path / "people.csv")

@@ -269,7 +269,7 @@ def test_km_what_is_there_of_a_set_with_a_hole_is_known(policy, value):
 
 def test_km_needs_lists():
     text = table_of({"s": ["a", "b"]}, s=(Kind.SET, Role.KEY))
-    with pytest.raises(DataError, match="`s` must hold lists"):
+    with pytest.raises(DataError, match="`s` does not hold lists"):
         score_of(text, KmAnonymity())
 
 

@@ -277,9 +277,7 @@ def cover_of(known: Table, released: Table, name: str, *, nested: bool = False) 
     """
     known = replace(known, nodes={}) if name in known.nodes else known
     if is_interval(known.frame.schema[name]):
-        raise DataError(
-            f"column `{name}` must hold exact values, got: intervals", hint="this step needs exact values"
-        )
+        raise DataError(f"column `{name}` holds intervals, and this step needs exact values")
     if nested and name in released.nodes:
         cover = Cover.of(released, name)
         assert cover.sets is not None  # it has labels

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.generalised.nodes import DType, Values
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 
 
 def is_interval(dtype: DType) -> bool:
@@ -52,8 +52,8 @@ def intervals(lo: Values, hi: Values, *, missing: Values | None = None, name: st
     dtype = next(iter(kinds))
     if dtype is None or len(kinds) > 1:
         raise DataError(
-            f"both ends of the intervals `{name}` must be numbers, or dates or times of one kind, "
-            f"got {given.dtypes[0]} and {given.dtypes[1]}"
+            f"the ends of the intervals `{name}` must be numbers, or dates or times of one kind, "
+            f"got: {given.dtypes[0]} and {given.dtypes[1]}"
         )
     ends = given.cast(dtype, strict=False)
     faulty = ends["lo"] > ends["hi"]
@@ -62,7 +62,7 @@ def intervals(lo: Values, hi: Values, *, missing: Values | None = None, name: st
         faulty = faulty.fill_null(value=False) | lost | (ends[end].is_nan() if dtype == pl.Float64 else lost)
     if faulty.any():
         raise DataError(
-            f"the intervals of `{name}` must run from a lower to an upper end, got {faulty.sum()} others",
+            f"`{name}` has {count_noun(int(faulty.sum()), 'interval')} with ends out of order",
             hint="an unbounded end is a null (not a NaN); a missing value is marked by `missing`",
         )
     gone = pl.repeat(False, len(ends), eager=True) if missing is None else pl.Series(missing)
@@ -84,7 +84,7 @@ def exact_intervals(values: pl.Series) -> pl.Series:
 def ends(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     """The lower and upper ends of an interval column, null where they are unbounded or missing."""
     if not is_interval(column.dtype):
-        raise DataError(f"`{column.name}` must be an interval column, got {column.dtype.base_type()}")
+        raise DataError(f"`{column.name}` does not hold intervals, but {column.dtype.base_type()}")
     lo, hi = column.struct.field("lo"), column.struct.field("hi")
     if lo.dtype == pl.Float64:
         # An exact infinity is a value; only an end on its own side is unbounded.

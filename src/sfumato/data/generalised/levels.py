@@ -55,13 +55,13 @@ class KeyLevels:
         series, column = table.frame[name], table.schema[name]
         if name in table.nodes or is_interval(series.dtype):
             raise DataError(
-                f"column `{name}` must hold exact values to be recoded, got: generalised ones",
+                f"column `{name}` is generalised already and cannot be recoded",
                 hint="recode before other steps that generalise",
             )
         none, gone = np.zeros(1, dtype=np.int32), table.missing(name)
         if hierarchy is None:
             if not gone.all():
-                raise DataError(f"column `{name}` must have a hierarchy to be recoded, got: none")
+                raise DataError(f"column `{name}` has no hierarchy, so it cannot be recoded")
             return cls(column, None, series.dtype, none, np.zeros(len(series), dtype=np.int32))
         found = np.where(gone, MISSING, match_leaves(series, hierarchy.levels[:, 0]))
         if unseen != "root" and (found == UNSEEN).any():

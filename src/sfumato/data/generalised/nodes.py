@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from sfumato.errors import DataError
+from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Flags, Ints
 
 WILDCARD = "*"
@@ -157,8 +157,8 @@ class Nodes:
             codes = match_leaves(column.cast(pl.String), self.labels)
         if (codes == UNSEEN).any():
             raise DataError(
-                f"the labels of `{column.name}` must be in its node table, "
-                f"got {(codes == UNSEEN).sum()} records with others",
+                f"`{column.name}` has {count_noun(int((codes == UNSEEN).sum()), 'record')} with a label "
+                "that is not in its node table",
                 hint="give the table that was made together with the column",
             )
         return codes

@@ -30,7 +30,7 @@ from sfumato.data.generalised.nodes import (
     parse_exact,
     zoned_text,
 )
-from sfumato.errors import DataError, ParameterError
+from sfumato.errors import DataError, ParameterError, count_noun
 from sfumato.kernels.arrays import Codes
 
 _CODE = re.compile(r"[0-9]+\**")
@@ -184,8 +184,8 @@ def parse_intervals(text: pl.Series, dtype: DType | None = None) -> pl.Series:
         if faulty.is_empty():
             return on_distinct(text, partial(_intervals_of, dtype=kind))
     raise DataError(
-        f"the texts of `{text.name}` must be intervals, exact values or `*`, "
-        f"got {text.is_in(faulty.implode()).sum()} records with others",
+        f"`{text.name}` has {count_noun(int(text.is_in(faulty.implode()).sum()), 'record')} with a text that "
+        "is neither an interval nor an exact value nor `*`",
         hint="an interval is written [lo;hi] with lo at most hi, decimals with a point, dates as 2020-12-31",
     )
 
@@ -234,9 +234,9 @@ def parse_nodes(
     faulty = [form for form, group in groups.items() if group is None or not order.keys() >= set(group)]
     if faulty:
         raise DataError(
-            f"the texts of `{text.name}` must be values, sets {{a|b}} of values or `*`, "
-            f"got {text.is_in(faulty).sum()} records that are malformed or name a value that is no leaf",
-            hint="a value in braces that is no set is written with a backslash in front",
+            f"`{text.name}` has {count_noun(int(text.is_in(faulty).sum()), 'record')} with a text that is "
+            "neither a known value nor a set {a|b} of known values nor `*`",
+            hint="write a backslash before a value in braces that is not a set",
         )
     listed = dict(
         zip(_escape_texts(pl.Series(list(order), dtype=pl.String)), ([leaf] for leaf in order), strict=True)

@@ -90,7 +90,7 @@ def _apply_file_facts(guessed: Guess, file_facts: Mapping[str, Any]) -> Guess:
         payload = {key: payload[key] for key in ("kind", "role", "label") if key in payload}
         if payload.get("role") == Role.WEIGHT:
             del payload["role"]
-            reason = "its name is that of a weight, but the file says it is none: decide"
+            reason = "the name suggests a weight, but the file says it is none: choose a role"
     column = Column.from_dict(guessed.column.name, {**payload, **file_facts})
     confidence = guessed.confidence if column.role else 0.0
     kind_reason = "the file says so" if "kind" in file_facts else guessed.kind_reason
@@ -126,7 +126,7 @@ def _one_of_each(proposals: Iterable[Guess]) -> tuple[Guess, ...]:
     for role in SINGLE_ROLES:
         holders = [place for place, one in enumerate(found) if one.column.role is role]
         for place in sorted(holders, key=lambda place: -found[place].confidence)[1:]:
-            reason = f"another column is more likely the {role}: decide"
+            reason = f"another column is more likely the {role}: choose a role"
             column = replace(found[place].column, role=None)
             found[place] = replace(found[place], column=column, role_reason=reason, confidence=0.0)
     return tuple(found)

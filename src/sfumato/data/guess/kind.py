@@ -93,15 +93,13 @@ def _by_form(facts: Facts) -> KindSign | None:
     if facts.series.dtype != pl.String:
         return None
     form = generalised_form(facts.values)
-    if (
-        form is None and facts.values.str.contains(r"^\[.*;.*\]$").any()
-    ):  # written as in the original's country
+    # Written as in the original's country.
+    if form is None and facts.values.str.contains(r"^\[.*;.*\]$").any():
         if generalised_form(facts.values.str.replace_all(",", ".", literal=True)) == "interval":
             return KindSign(Kind.CONTINUOUS, "intervals written as text, with decimal commas", 0.9)
         for each in FORMS:
             if generalised_form(to_iso(facts.values, each)) == "interval":
-                reason = f"intervals of dates written {each}"
-                return KindSign(Kind.DATE, reason, 0.9, {"form": each})
+                return KindSign(Kind.DATE, f"intervals of dates written {each}", 0.9, {"form": each})
     if form == "interval":
         temporal = facts.share(r"\d{4}-\d{2}-\d{2}") > 0
         return KindSign(Kind.DATE if temporal else Kind.CONTINUOUS, "intervals written as text", 0.9)
@@ -118,7 +116,7 @@ def _by_numbers(facts: Facts) -> KindSign | None:
     more: dict[str, Any] = {"missing": codes}
     if kind is Kind.CONTINUOUS and facts.whole:
         more["integer"] = True
-    note = "; some values stand apart and may mean missing" if codes else ""
+    note = "; it has unusual values, possibly codes for missing" if codes else ""
     return KindSign(kind, reason + note, confidence, more)
 
 
@@ -135,14 +133,14 @@ def _number_kind(facts: Facts, distinct: int) -> tuple[Kind, str, float]:
     if not facts.whole:
         return Kind.CONTINUOUS, "numbers with decimals", 0.95
     if facts.numbers == "label":
-        return Kind.NOMINAL, "its name is that of a code", 0.8
+        return Kind.NOMINAL, "the name suggests a code", 0.8
     if facts.numbers == "quantity":
-        return Kind.CONTINUOUS, "whole numbers, and its name is that of a quantity", 0.9
+        return Kind.CONTINUOUS, "whole numbers, and the name suggests a quantity", 0.9
     large = (facts.values.abs() > _LARGEST_CODE).any()
     if distinct > _CODES_AT_MOST or 3 * distinct > len(facts.present) or large:
         return Kind.CONTINUOUS, "whole numbers, many or large ones", 0.8
     if distinct > 2 and facts.numbers == "grade":  # noqa: PLR2004
-        return Kind.ORDINAL, "few whole numbers, and its name is that of a grade", 0.7
+        return Kind.ORDINAL, "few whole numbers, and the name suggests a grade", 0.7
     return Kind.NOMINAL, "few distinct whole numbers: perhaps codes", 0.5
 
 
@@ -152,7 +150,7 @@ def _by_text(facts: Facts) -> KindSign | None:
     if (numbers := _by_number_texts(facts)) is not None:
         return numbers
     if facts.sample.str.contains(_THOUSANDS_OR_DECIMALS).all():
-        reason = "numbers whose commas may part thousands or decimals: say which sign is `decimal`"
+        reason = "numbers whose commas may separate thousands or decimals: give `decimal`"
         return KindSign(Kind.NOMINAL, reason, 0.3)
     if facts.sample.str.contains(_ISO_DATE).any():
         odd = _missing_codes_among(facts, _dates)
@@ -173,7 +171,12 @@ def _by_number_texts(facts: Facts) -> KindSign | None:
     missing = tuple(code for code in odd if code not in words.NOT_APPLICABLE)
     numbers = _by_numbers(Facts(_floats(facts.series))) if odd else None
     if numbers is None or facts.values.str.contains(r"^\s*(-?0\d|\+)").any():
-        return KindSign(Kind.NOMINAL, "digits that a number would spoil", 0.9, {"missing": missing})
+        return KindSign(
+            Kind.NOMINAL,
+            "digits that are a code: a number would lose some of them",
+            0.9,
+            {"missing": missing},
+        )
     reason = numbers.reason + _missing_codes_note(
         "texts", odd if numbers.kind is not Kind.NOMINAL else missing
     )
@@ -204,22 +207,21 @@ def _by_date_form(facts: Facts) -> KindSign | None:
     read = {form: odd for form, odd in found.items() if odd is not None}
     if len(read) > 1:
         forms = " or ".join(f'"{form}"' for form in read)
-        reason = (
-            f"dates of which nothing tells whether day or month is first: say kind = date, form = {forms}"
-        )
+        reason = f"dates in which day or month may come first: give kind = date, form = {forms}"
         return KindSign(Kind.NOMINAL, reason, 0.3)
     for form, odd in read.items():
         codes = (*odd, *_missing_dates(facts, to_iso(facts.values, form)))
         reason = f"dates written {form}" + _missing_codes_note("texts", codes)
         return KindSign(Kind.DATE, reason, 0.95, {"missing": codes, "form": form})
     if _missing_codes_among(facts, lambda texts: texts.str.extract(_SHORT_YEAR)) is not None:
-        return KindSign(Kind.NOMINAL, "dates with years of two digits: write four, or it stays text", 0.3)
+        return KindSign(
+            Kind.NOMINAL, "dates with two-digit years: write four digits, or the column stays text", 0.3
+        )
     unread = {form: int(days(facts.values, form).null_count()) for form in FORMS}
     form = min(unread, key=unread.__getitem__)
     if 2 * unread[form] <= len(facts.values):
-        reason = (
-            f"dates written {form}, but {unread[form]} values are none: correct them, or list as `missing`"
-        )
+        odd_values = count_noun(unread[form], "different value")
+        reason = f"dates written {form}, beside {odd_values}: correct them, or list as `missing`"
         return KindSign(Kind.NOMINAL, reason, 0.3)
     return None
 
@@ -367,7 +369,7 @@ KIND_SIGNS: tuple[Callable[[Facts], KindSign | None], ...] = (
 
 
 def _missing_codes_note(what: str, codes: tuple[str, ...]) -> str:
-    return f"; some {what} stand for a missing value" if codes else ""
+    return f"; some {what} mean missing" if codes else ""
 
 
 def _missing_codes_among(

@@ -78,16 +78,14 @@ class Summary:
         if self.guess.is_guessed and (order := shown_order(self.column)):
             notes.append(f"order {order}")
         if self.codes:
-            notes.append(
-                f"{'missing code' if len(self.codes) == 1 else 'missing codes'} {' '.join(self.codes)}"
-            )
+            notes.append(f"missing code{'s' if len(self.codes) > 1 else ''} {' '.join(self.codes)}")
         hidden = len(self.column.missing_codes) - len(self.codes)
         if hidden:
             notes.append(count_noun(hidden, "other missing code" if self.codes else "missing code"))
         if self.column.missing_range is not None:
             notes.append("a range of missing codes")
         if self.related:
-            notes.append(f"tells the same story as {name_columns(self.related)}")
+            notes.append(f"strongly related to {name_columns(self.related)}")
         return notes
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,11 +131,7 @@ class PersonCounts:
         there = f"{count_noun(self.persons, 'person')} with {records} by `{self.column}`"
         if not keys:
             return there
-        share = percent(self.unique / self.persons)
-        return (
-            f"{there}; {self.unique} of {self.persons} persons ({share}) are unique on the "
-            f"{count_noun(len(keys), 'likely key')} {name_columns(keys)}"
-        )
+        return f"{there}; {_unique_sentence(self.unique, self.persons, 'person', keys)}"
 
 
 @dataclass(frozen=True)
@@ -170,13 +164,13 @@ class Overview(Tabular):
         found = [
             _about(
                 schema.with_role(Role.IDENTIFIER),
-                "identifies people: leave it out",
-                "identify people: leave them out",
+                "is a direct identifier: leave it out",
+                "are direct identifiers: leave them out",
             ),
             _about(
                 schema.columns_without_role(),
-                "has no role yet: decide, or leave it out",
-                "have no role yet: decide, or leave them out",
+                "has no role: choose one, or leave the column out",
+                "have no role: choose one for each, or leave the columns out",
             ),
             _about(self._with_distinct(0), "has no value at all", "have no value at all"),
             _about(self._with_distinct(1), "has the same value throughout", "have the same value throughout"),
@@ -187,17 +181,13 @@ class Overview(Tabular):
             ),
         ]
         found += [
-            f"{name_columns(group.columns)} tell the same story: {group.reason}" for group in self.relations
+            f"{name_columns(group.columns)} are strongly related: {group.reason}" for group in self.relations
         ]
         if self.duplicates:
             verb = "repeats" if self.duplicates == 1 else "repeat"
             found.append(f"{self.duplicates} of {self.records} records {verb} another one in full")
         if keys and self.records and self.persons is None:
-            share = percent(self.unique / self.records)
-            found.append(
-                f"{self.unique} of {self.records} records ({share}) are unique on the "
-                f"{count_noun(len(keys), 'likely key')} {name_columns(keys)}"
-            )
+            found.append(_unique_sentence(self.unique, self.records, "record", keys))
         found += [*self.joins, *([self.persons.sentence(keys)] if self.persons else [])]
         return [*self.notes, *(sentence for sentence in found if sentence)]
 
@@ -301,8 +291,8 @@ def _joins(table: Table) -> Iterator[str]:
     units = {name: codes for name, codes in units_of(table).items() if name in numbers}
     for each in regroupings(table.select(beside), units)[:_REGROUPINGS_NAMED] if beside else ():
         yield (
-            f"{HOW[each.how]} {name_columns(each.columns)} would put {each.regrouped:,} of {each.units:,} "
-            f"together again that have several records, even without `{each.unit}`: {_REMEDIES}"
+            f"even without `{each.unit}`, {HOW[each.how]} {name_columns(each.columns)} would link the "
+            f"records of {each.regrouped:,} of {count_noun(each.units, 'unit')} with several: {_REMEDIES}"
         )
 
 
@@ -340,6 +330,12 @@ def name_columns(names: Iterable[str]) -> str:
     if len(every) > _NAMED:
         return f"{', '.join(every[:_NAMED])} and {len(every) - _NAMED} more"
     return " and ".join([", ".join(every[:-1]), every[-1]]) if len(every) > 1 else "".join(every)
+
+
+def _unique_sentence(unique: int, total: int, noun: str, keys: Sequence[str]) -> str:
+    share = percent(unique / total)
+    quasi = f"{count_noun(len(keys), 'likely quasi-identifier')} ({'key' if len(keys) == 1 else 'keys'})"
+    return f"{unique} of {count_noun(total, noun)} ({share}) are unique on the {quasi} {name_columns(keys)}"
 
 
 def _about(names: Sequence[str], one: str, several: str) -> str:

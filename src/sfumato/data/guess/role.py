@@ -19,7 +19,7 @@ from sfumato.data.guess.identifiers import recognise
 from sfumato.data.schema import Kind, Role
 from sfumato.errors import quoted
 
-UNDECIDED = "no sign either way: decide, or leave it out"
+UNDECIDED = "role unknown: choose one, or leave the column out"
 
 _UNIT_NUMBERS = (Role.PERSON, Role.HOUSEHOLD)
 _MANY_UNITS = 15  # fewer distinct numbers than this are a type of household or a place in it, not a number
@@ -84,7 +84,7 @@ SHAPES: tuple[Shape, ...] = (
         "universal identifiers", r"(?i)^\{?[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\}?$", 0.9, spread=_SHARED
     ),
     Shape(
-        "digests, which stand for what they were made of",
+        "hashes, which identify what they were made from",
         r"(?i)^([\da-f]{32}|[\da-f]{40}|[\da-f]{64})$",
         0.85,
         _SHARED,
@@ -126,10 +126,10 @@ def _by_name(facts: Facts, kind: Kind) -> RoleSign | None:
         if role is Role.HOUSEHOLD and not repeats:
             continue
         if role is Role.PERSON and not repeats:
-            return RoleSign(Role.IDENTIFIER, "its name is that of a person's number", concept.sure)
-        return RoleSign(role, f"its name is that of {concept.what}", concept.sure)
+            return RoleSign(Role.IDENTIFIER, "the name suggests a person number", concept.sure)
+        return RoleSign(role, f"the name suggests {concept.what}", concept.sure)
     if kind is Kind.DATE:
-        return RoleSign(Role.KEY, "a date may be known from elsewhere", 0.5)
+        return RoleSign(Role.KEY, "others may know a date (quasi-identifier)", 0.5)
     return None
 
 
@@ -171,10 +171,10 @@ def _by_numbering(facts: Facts, kind: Kind) -> RoleSign | None:  # noqa: ARG001
         return None
     if facts.distinct_share < MOST_SHARE or not (facts.values.abs() >= _LEAST_NUMBER).any():
         return None
-    return RoleSign(Role.IDENTIFIER, "its name is that of a number, and hardly two records share one", 0.87)
+    return RoleSign(Role.IDENTIFIER, "the name suggests a number, and nearly every record has its own", 0.87)
 
 
-# By what stands in the text -------------------------------------------------------------------------------
+# By what is in the text -------------------------------------------------------------------------------
 
 
 def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
@@ -183,9 +183,9 @@ def _by_content(facts: Facts, kind: Kind) -> RoleSign | None:
         return None
     found = contacts_in(facts.values)
     if found:
-        return RoleSign(Role.IDENTIFIER, f"{next(iter(found.cells))} stand in its text", 0.85)
+        return RoleSign(Role.IDENTIFIER, f"its text contains {next(iter(found.cells))}", 0.85)
     if facts.share(r"\s\S+\s") and facts.values.cast(pl.String).str.contains(_TITLED).any():
-        return RoleSign(Role.IDENTIFIER, "titles with names stand in its text", 0.85)
+        return RoleSign(Role.IDENTIFIER, "its text contains titles with names", 0.85)
     return None
 
 
@@ -195,7 +195,7 @@ def _by_length(facts: Facts, kind: Kind) -> RoleSign | None:
         return None
     spaced = facts.share(r"\S\s+\S")
     if facts.name_contains(words.FREE_TEXT) and (spaced > 0 or facts.distinct >= _MANY_WORDS):
-        return RoleSign(Role.IDENTIFIER, "its name is that of free text, which may name people", 0.8)
+        return RoleSign(Role.IDENTIFIER, "the name suggests free text, which may name people", 0.8)
     if len(facts.sample) < _SEVERAL:
         return None
     long = facts.share(rf"(?:\S+\s+){{{_MIN_WORDS_OF_SENTENCE - 1},}}\S") >= _MOSTLY_DISTINCT
@@ -247,7 +247,7 @@ def _by_people(facts: Facts, kind: Kind) -> RoleSign | None:
         return None
     if facts.share(_NAME) >= MOST_SHARE and facts.distinct_share >= MOST_SHARE:
         sure = 0.87 if facts.distinct == len(facts.present) else 0.7
-        reason = "words in capitals, mostly distinct: perhaps names of persons or firms"
+        reason = "capitalised words, mostly distinct: perhaps names of persons or firms"
         return RoleSign(Role.IDENTIFIER, reason, sure)
     if facts.distinct_share >= _MOSTLY_DISTINCT / 2 and _among(facts, words.FAMILY_NAMES) >= _FAMILIES:
         return RoleSign(Role.IDENTIFIER, "common family names are among its values", 0.7)
@@ -284,10 +284,9 @@ def _by_distinctness(facts: Facts, kind: Kind) -> RoleSign | None:
         span = int(facts.values.max()) - int(facts.values.min())  # type: ignore[arg-type]
         if span != n - 1:
             return None
-        reason = "whole numbers without a gap: numbers of the records"
-        return RoleSign(Role.IDENTIFIER, reason, 0.95)
+        return RoleSign(Role.IDENTIFIER, "consecutive whole numbers: record numbers", 0.95)
     if facts.textual and kind is Kind.NOMINAL:
-        return RoleSign(Role.IDENTIFIER, "a text of its own in every record", 0.85)
+        return RoleSign(Role.IDENTIFIER, "a different text in every record", 0.85)
     return None
 
 

@@ -48,7 +48,7 @@ def from_intervals(
     if min(steps, default=0) <= 0 or any(wide % narrow for narrow, wide in pairwise(steps)):
         raise ParameterError(
             f"`widths` must be above 0 and each a multiple of the one before, got: `{list(widths)}`",
-            hint="levels must nest: 5, 10, 20 do, 5, 12 do not",
+            hint="each level must join whole intervals of the one before: 5, 10, 20, but not 5, 12",
         )
 
     def binned(step: Fraction) -> Callable[[Fraction], Bin]:
@@ -156,7 +156,7 @@ def from_dates(
     The ``levels`` are some of day, month, quarter, year and decade (``2020s``).
     """
     if not (values.dtype == pl.Date or isinstance(values.dtype, pl.Datetime)):
-        raise DataError(f"the values of `{values.name}` must be dates, got {values.dtype}")
+        raise DataError(f"the values of `{values.name}` are not dates, but {values.dtype}")
     if values.dtype == pl.Datetime and "day" not in levels:
         levels = ("day", *levels)
     if [part for part in _DATE_PARTS if part in levels] != list(levels):
@@ -185,7 +185,7 @@ def _exact_fraction(number: Any) -> Fraction:
     try:
         return Fraction(str(number))
     except ValueError:
-        raise ParameterError("widths, origins and cuts must be finite numbers, got one that is not") from None
+        raise ParameterError("a width, origin or cut is not a finite number") from None
 
 
 def _from_bins(
@@ -206,9 +206,7 @@ def _from_bins(
 def _finite(leaves: pl.Series, name: str) -> pl.Series:
     real = leaves.cast(pl.Float64, strict=False)
     if n_odd := int((~real.is_finite()).fill_null(value=True).sum()):
-        raise DataError(
-            f"the values of `{name}` must be finite numbers, got {count_noun(n_odd, 'value')} others"
-        )
+        raise DataError(f"`{name}` has {count_noun(n_odd, 'value')} that cannot be read as finite numbers")
     return real
 
 
@@ -252,7 +250,7 @@ def _climbs(parents: Mapping[str, str], name: str) -> list[list[str]]:
     n_circling = len(parents.keys() - on_the_way) + sum(path[-1] in parents for path in paths)
     if n_circling:
         raise PlanError.gather(
-            f"the tree `{name}`", [f"{count_noun(n_circling, 'label')} that lead round in a circle"]
+            f"the tree `{name}`", [f"{count_noun(n_circling, 'label')} in a circle of parents"]
         )
     return paths
 

@@ -59,7 +59,7 @@ def propose(column: Column, values: pl.Series) -> Hierarchy:
     missing codes are left out.
     """
     if column.kind is Kind.SET:
-        raise RefusedError(f"a hierarchy is of single values, got: `{column.name}`, which is set-valued")
+        raise RefusedError(f"`{column.name}` is set-valued, and a hierarchy needs single values")
     present = present_values(column, values)
     if column.kind is Kind.CONTINUOUS:
         grow = from_quantiles if _is_skewed(present) else from_widths
@@ -216,9 +216,7 @@ def _sorted_numbers(series: pl.Series) -> Floats:
     numbers = series.cast(pl.String) if series.dtype in TEXTUAL else series
     real = numbers.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
     if n_odd := int((~np.isfinite(real)).sum()):
-        raise DataError(
-            f"the values of `{series.name}` must be finite, got others in {count_noun(n_odd, 'record')}"
-        )
+        raise DataError(f"`{series.name}` has {count_noun(n_odd, 'record')} with a value that is not finite")
     return np.sort(real)
 
 
@@ -236,7 +234,7 @@ def _present(values: Values, name: str = "") -> pl.Series:
     series = series.alias(hierarchy_name(name, series)).drop_nulls()
     series = series.drop_nans() if series.dtype.is_float() else series
     if series.is_empty():
-        raise DataError(f"the values of `{series.name}` must not all be missing, got: none that is there")
+        raise DataError(f"all values of `{series.name}` are missing")
     return series
 
 
@@ -249,7 +247,7 @@ def _from_calendar(values: pl.Series) -> Hierarchy:
         dates = dates.cast(pl.String).str.to_date("%Y-%m-%d", strict=False)
         if n_odd := dates.null_count():
             raise DataError(
-                f"the values of `{dates.name}` must be dates, got {count_noun(n_odd, 'record')} with others",
+                f"`{dates.name}` has {count_noun(n_odd, 'record')} with a value that is no date",
                 hint="write 2026-11-15",
             )
     levels = ["month", "quarter", "year"]
@@ -378,8 +376,7 @@ def _ordered_texts(series: pl.Series, order: Sequence[Scalar]) -> pl.Series:
     listed = pl.concat([canonical_text(pl.Series([value])) for value in order]).unique(maintain_order=True)
     if unknown := int((~leaves.is_in(listed.implode())).sum()):
         raise DataError(
-            f"the values of `{series.name}` must all stand in its declared order, "
-            f"got {count_noun(unknown, 'value')} that do not",
+            f"`{series.name}` has {count_noun(unknown, 'value')} outside its declared order",
             hint="complete `order`, or declare the code as missing",
         )
     return listed

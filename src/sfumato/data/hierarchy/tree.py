@@ -42,7 +42,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if self.levels.width == 0:
-            raise DataError(f"the hierarchy `{self.name}` must have at least one level, got none")
+            raise DataError(f"the hierarchy `{self.name}` has no levels")
         columns = [canonical_text(level).alias(str(i)) for i, level in enumerate(self.levels)]
         object.__setattr__(self, "levels", pl.DataFrame(columns))
 
@@ -171,9 +171,8 @@ class Hierarchy:
             if level:
                 n_narrowed += steps.filter(steps[:, 0] == WILDCARD, steps[:, 1] != WILDCARD).height
             if n_split := steps[:, 0].value_counts().filter(pl.col("count") > 1).height:
-                faults.append(
-                    f"{count_noun(n_split, 'label')} of level {level} with several parents at {level + 1}"
-                )
+                labels = f"{count_noun(n_split, 'label')} of level {level}"
+                faults.append(f"{labels} with several parents at level {level + 1}")
         if n_narrowed:
             faults.append(f"{count_noun(n_narrowed, 'label')} above `{WILDCARD}`, which nothing can be above")
         if (n_roots := self.levels[:, -1].drop_nulls().n_unique()) > 1:
@@ -191,7 +190,7 @@ class Hierarchy:
             )
         if faults:
             raise DataError(
-                f"the hierarchy `{self.name}` must hold every value of its column, got {faults[0]}",
+                f"the hierarchy `{self.name}` does not cover its column: {faults[0]}",
                 hint='add the rows, or let unseen values climb to the root with unseen="root"',
             )
 

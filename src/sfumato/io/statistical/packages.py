@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.errors import WriteError, quoted
+from sfumato.errors import WriteError, count_noun, quoted
 from sfumato.io.statistical import clocks
 from sfumato.io.statistical.clocks import Clock
 from sfumato.io.statistical.variables import LETTERS, Variable
@@ -112,17 +112,17 @@ def name_faults(names: Sequence[str], package: Package) -> Iterator[str]:
     reserved = re.compile("|".join(package.reserved.split()), re.IGNORECASE if package.folds_case else 0)
     for name in names:
         if not re.fullmatch(package.naming, name):
-            yield f"the name `{name}` must {package.rule}"
+            yield f"the name `{name}` does not suit {package.name}: names must {package.rule}"
         elif package.length(name) > package.longest_name:
             unit = "letters" if package.counts_letters else "bytes"
-            yield f"the name `{name}` must have at most {package.longest_name} {unit}"
+            yield f"the name `{name}` is longer than {package.longest_name} {unit}"
         elif reserved.fullmatch(name):
-            yield f"the name `{name}` must not be a word of {package.name}'s own"
+            yield f"the name `{name}` is reserved in {package.name}"
     if package.folds_case:
         folded = Counter(name.upper() for name in names)
-        alike = [name for name in names if folded[name.upper()] > 1]
-        if alike:
-            yield f"names must differ in more than capitals, got: {quoted(alike)}"
+        same = [name for name in names if folded[name.upper()] > 1]
+        if same:
+            yield f"for {package.name} these names are the same, because case is ignored: {quoted(same)}"
 
 
 def value_faults(variable: Variable, package: Package) -> Iterator[str]:
@@ -131,12 +131,13 @@ def value_faults(variable: Variable, package: Package) -> Iterator[str]:
     if variable.is_text:
         long = int((values.str.len_bytes() > package.longest_text).sum())
         if long:
-            limit = package.longest_text
-            yield f"the text of `{variable.name}` must have at most {limit} bytes, got: {long} longer ones"
+            number, limit = count_noun(long, "text"), package.longest_text
+            yield f"`{variable.name}` has {number} longer than {limit:,} bytes, the most {package.name} takes"
     elif values.dtype.is_float():
         large = int((values.abs() > package.largest).sum())
         if large:
-            yield f"the numbers of `{variable.name}` must be at most {package.largest:g}, got: {large} larger"
+            number, limit = count_noun(large, "number"), package.largest
+            yield f"`{variable.name}` has {number} above {limit:g}, the largest {package.name} takes"
 
 
 # Codes for missing values ----------------------------------------------------------------------------------
@@ -163,8 +164,8 @@ def _spss_texts(variable: Variable) -> list[str]:
     long = sum(len(code.encode()) > _SPSS_CODE_BYTES for code in variable.codes)
     if len(variable.codes) > _SPSS_CODES or long:
         raise WriteError(
-            f"`{variable.name}` must have at most 3 missing codes of at most 8 bytes for SPSS, "
-            f"got: {len(variable.codes)}, {long} of them longer",
+            f"`{variable.name}` has {count_noun(len(variable.codes), 'missing code')}, {long} of them longer "
+            "than 8 bytes; SPSS takes at most 3 of at most 8 bytes",
             hint="declare fewer or shorter ones, or make them empty",
         )
     return list(variable.codes)
@@ -183,8 +184,8 @@ def _covering(
         if not valid.is_between(min(ends), max(ends)).any():
             return (min(ends), max(ends)), left_out
     raise WriteError(
-        f"`{variable.name}` must have at most 3 missing codes, or a range and a code, for SPSS, "
-        f"got: {len(variable.codes)} codes with other values between them",
+        f"`{variable.name}` has {len(variable.codes)} missing codes with other values between them; "
+        "SPSS takes at most 3, or a range and a code",
         hint="declare fewer, or give them numbers that follow each other",
     )
 
@@ -206,8 +207,8 @@ def letters_of(variable: Variable, package: Package) -> dict[Any, str]:
     others = [code for code in codes if code not in taken]
     if len(others) > len(free):
         raise WriteError(
-            f"`{variable.name}` must have at most {len(LETTERS) - 1} missing codes for {package.name}, "
-            f"got: {len(codes)}",
+            f"`{variable.name}` has {len(codes)} missing codes; {package.name} takes at most "
+            f"{len(LETTERS) - 1}",
             hint="declare fewer, or write an SPSS file",
         )
     return taken | dict(zip(others, free, strict=False))

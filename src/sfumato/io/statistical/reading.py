@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 
 from sfumato.errors import MissingDependencyError, ReadError
-from sfumato.io.formats import Contents, Options
+from sfumato.io.formats import Contents, Options, damaged_file
 from sfumato.io.sniff import known_encoding
 from sfumato.io.statistical import xport
 from sfumato.io.statistical.packages import SAS, SPSS, STATA, Package
-from sfumato.io.statistical.soundness import damage_error, require_sound
+from sfumato.io.statistical.soundness import require_sound
 from sfumato.io.statistical.variables import LETTERS, Variable, tag, to_column
 
 _CELLS = 4_000_000  # read at once: the library makes an object of each
@@ -52,16 +52,15 @@ def library(package: Package) -> ModuleType:
     try:
         return importlib.import_module("pyreadstat")
     except ImportError:
-        raise MissingDependencyError.of(
-            "pyreadstat", extra="files", purpose=f"a file of {package.name}"
-        ) from None
+        purpose = f"a file of {package.name}"
+        raise MissingDependencyError.of("pyreadstat", extra="files", purpose=purpose) from None
 
 
 def read(path: Path, options: Options) -> Contents:
     """Read a file of SPSS, Stata or SAS, with what it says of its columns."""
     reader = _READERS[path.suffix.lower()]
     allowed = {"rows", "text"} | ({"encoding"} if reader.told_of_encoding else set())
-    options.refuse_unless(frozenset(allowed), what=reader.package.name)
+    options.refuse_unless(frozenset(allowed), what=f"{reader.package.name} files")
     source = _StatisticalFile(path, reader, options.encoding)
     require_sound(path, reader.package.name)
     metadata = source.metadata()
@@ -103,7 +102,7 @@ class _StatisticalFile:
         """What the file says of its variables."""
         _, metadata = self.call(metadataonly=True)
         if not metadata.column_names:
-            raise ReadError(f"`{self.path.name}` must have variables, got: none")
+            raise ReadError(f"`{self.path.name}` has no variables")
         if (
             not all(metadata.column_names)
             or (metadata.number_rows or 0) > _PLAUSIBLE * self.path.stat().st_size
@@ -114,11 +113,10 @@ class _StatisticalFile:
     def _fault(self, reason: str) -> ReadError:
         if "encoding" in reason or "character set" in reason:
             return ReadError(
-                f"the text of `{self.path.name}` must be in the encoding that the file states or you give, "
-                "got: bytes that are not",
-                hint="say which it is, for example encoding='cp1252'",
+                f"the text of `{self.path.name}` is not in the encoding that is stated for it",
+                hint="give the right one, for example encoding='cp1252'",
             )
-        return damage_error(self.path, self.reader.package.name)
+        return damaged_file(self.path.name, self.reader.package.name)
 
 
 @dataclass
@@ -149,7 +147,7 @@ class _RawRecords:
             if layout is not None:
                 block = self._with_letters(block, layout, offset)
             elif total is not None and block.height < limit:
-                raise damage_error(path, self.source.reader.package.name)
+                raise damaged_file(path.name, self.source.reader.package.name)
             self.blocks.append(block)
 
     def _blocks(self, rows: int | None, total: int | None) -> Iterator[tuple[int, int]]:
@@ -209,8 +207,9 @@ class _RawRecords:
         first, last = _TAGS["_"], _TAGS["z"]
         if self.tagged[values.name] and values.is_between(first, last).sum() != self.tagged[values.name]:
             raise ReadError(
-                f"`{values.name}` has special missing values, for which the numbers from {first} to {last} "
-                "stand here, so it must hold no such numbers, got: some"
+                f"`{values.name}` has special missing values and numbers from {first} to {last}, by which "
+                "these are represented here",
+                hint="recode one of the two in the file",
             )
 
     def _variable(self, values: pl.Series) -> Variable:

@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 
 from sfumato.errors import ReadError
+from sfumato.io.formats import damaged_file, other_format
 
 #: How the files of each suffix begin; an old Stata file begins with the number of its version.
 _STARTS: dict[str, tuple[bytes, ...]] = {
@@ -27,19 +28,10 @@ _STARTS: dict[str, tuple[bytes, ...]] = {
 _DTA_END = b"</stata_dta>"
 _OLD_DTA_ORDERS = (1, 2)  # the second byte of an old Stata file: which byte of a number comes first
 
-_WRONG = "was it saved in another format, or under a wrong name?"
 _HINTS = {
     b"ENCRYPTED": "it is protected by a password: save it without one",
     b"**COMPRESSED**": "it was made by PROC CPORT: make it with the XPORT engine instead",
 }
-
-
-def damage_error(path: Path, package: str) -> ReadError:
-    """Say that a file is not whole."""
-    return ReadError(
-        f"`{path.name}` must be a whole {package} file, got: one that is damaged or cut short",
-        hint="copy or export it again",
-    )
 
 
 def require_sound(path: Path, package: str) -> None:
@@ -48,19 +40,16 @@ def require_sound(path: Path, package: str) -> None:
     with path.open("rb") as file:
         head = file.read(80)
     if not head:
-        raise ReadError(f"`{path.name}` must be a file of {package}, got: an empty file")
+        raise ReadError(f"the {package} file `{path.name}` is empty")
     if not _begins_right(head, suffix):
-        hint = next((hint for mark, hint in _HINTS.items() if mark in head), _WRONG)
-        raise ReadError(
-            f"`{path.name}` must be a file of {package}, got: a file that does not begin like one", hint=hint
-        )
+        raise other_format(path.name, package, *(hint for mark, hint in _HINTS.items() if mark in head))
     if suffix in {".sav", ".zsav"}:
         _require_dictionary(path, package)
     elif head.startswith(b"<stata_dta>"):
         with path.open("rb") as file:
             file.seek(-min(path.stat().st_size, 80), 2)
             if not file.read().rstrip(b"\0\r\n ").endswith(_DTA_END):
-                raise damage_error(path, package)
+                raise damaged_file(path.name, package)
 
 
 def _begins_right(head: bytes, suffix: str) -> bool:
@@ -82,7 +71,7 @@ def _require_dictionary(path: Path, package: str) -> None:
         try:
             _Dictionary(content).walk()
         except (struct.error, IndexError, ValueError):
-            raise damage_error(path, package) from None
+            raise damaged_file(path.name, package) from None
 
 
 class _Dictionary:

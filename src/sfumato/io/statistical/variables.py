@@ -19,7 +19,7 @@ import polars as pl
 from sfumato.data.guess.columns import generalised_form
 from sfumato.data.schema import Column, Kind, Scalar
 from sfumato.data.table import TEXTUAL
-from sfumato.errors import WriteError
+from sfumato.errors import WriteError, count_noun
 from sfumato.io.statistical.clocks import Clock
 
 #: The letters of special missing values, as they follow each other in `tag`.
@@ -202,34 +202,29 @@ def _plain(series: pl.Series, clock: Clock) -> tuple[pl.Series, str]:
         return _checked_whole(series), ""
     if dtype.is_numeric() or dtype == pl.Null:
         numbers = series.cast(pl.Float64).fill_nan(None)
-        infinite = int(numbers.is_infinite().sum())
-        if infinite:
-            raise WriteError(f"`{series.name}` must hold finite numbers, got: {infinite} infinite ones")
+        if infinite := int(numbers.is_infinite().sum()):
+            raise WriteError(f"`{series.name}` has {count_noun(infinite, 'infinite number')}")
         return numbers, ""
     if dtype.is_temporal() and dtype != pl.Duration:
         return clock.write(series)
-    raise WriteError(f"`{series.name}` must hold numbers, text or dates, got: {dtype.base_type()}")
+    raise WriteError(
+        f"`{series.name}` has the type {dtype.base_type()}; only numbers, text and dates can be written"
+    )
 
 
 def _checked_text(texts: pl.Series) -> pl.Series:
-    cut = int(texts.str.contains("\0", literal=True).sum())
-    if cut:
-        raise WriteError(f"`{texts.name}` must hold text without zero bytes, got: {cut} values with such")
+    if cut := int(texts.str.contains("\0", literal=True).sum()):
+        raise WriteError(f"`{texts.name}` has {count_noun(cut, 'text')} with a zero byte")
     return texts.fill_null("")  # the packages know no other missing text
 
 
 def _checked_whole(series: pl.Series) -> pl.Series:
     whole = series.cast(pl.Int64, strict=False)
-    large = int(
-        (
-            ~whole.is_between(-_MAX_WHOLE_NUMBER, _MAX_WHOLE_NUMBER).fill_null(value=False)
-            & series.is_not_null()
-        ).sum()
-    )
-    if large:
+    exact = whole.is_between(-_MAX_WHOLE_NUMBER, _MAX_WHOLE_NUMBER).fill_null(value=False)
+    if large := int((~exact & series.is_not_null()).sum()):
         raise WriteError(
-            f"`{series.name}` must hold whole numbers up to 2^53, got: {large} larger ones",
-            hint="they would lose digits: make text of them",
+            f"`{series.name}` has {count_noun(large, 'number')} above 2^53, which would lose digits",
+            hint="turn the column into text",
         )
     return whole
 

@@ -49,9 +49,7 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:  # 
         ValueError,
         TypeError,
     ):  # their text may quote cells
-        raise WriteError(
-            f"the records must be such as a file of {package.name} can hold, got: some that it cannot"
-        ) from None
+        raise WriteError(f"a file of {package.name} cannot hold some of the records") from None
     if call.letters:
         _put_letters(call, path, pyreadstat.read_xport)
 
@@ -90,8 +88,8 @@ def _package_of(suffix: str) -> Package:
     written = {".sav": SPSS, ".zsav": SPSS, ".dta": STATA, ".xpt": SAS}
     if suffix not in written:
         raise WriteError(
-            f"a file for SPSS, Stata or SAS must end in one of {', '.join(written)}, got: `{suffix}`",
-            hint="files of that format can only be read",
+            f"`{suffix}` files cannot be written, only read",
+            hint=f"write one of {', '.join(written)}",
         )
     return written[suffix]
 
@@ -99,7 +97,7 @@ def _package_of(suffix: str) -> Package:
 def _make_variables(table: Table, package: Package) -> list[Variable]:
     """Make variables of all columns, or say everything in which they do not fit."""
     if not table.names:
-        raise WriteError(f"a file of {package.name} must have columns, got: none")
+        raise WriteError("the table has no columns to write")
     faults = [WriteError(fault) for fault in packages.name_faults(table.names, package)]
     variables = []
     for name in table.names:
@@ -115,7 +113,9 @@ def _make_variables(table: Table, package: Package) -> list[Variable]:
         raise faults[0]
     if faults:
         listed = "".join(f"\n  - {fault.message}" for fault in faults[:20])
-        raise WriteError(f"the columns must fit a file of {package.name}, got {len(faults)} faults:{listed}")
+        raise WriteError(
+            f"the columns do not fit a file of {package.name}, for {len(faults)} reasons:{listed}"
+        )
     return variables
 
 
@@ -177,7 +177,7 @@ def _stata(variables: list[Variable]) -> _Call:
     room = STATA.longest_name - len(str(len(labels)))
     long = next((name for name in labels if len(name) > room), None)
     if long is not None:  # the library names a set of labels after its variable, with a number behind
-        raise WriteError(f"the name `{long}` must have at most {room} letters, since its values have labels")
+        raise WriteError(f"the name `{long}` is longer than {room} letters, and its values have labels")
     how = {
         "version": _STATA_VERSION,
         "column_labels": _column_labels(variables, STATA),
@@ -250,7 +250,7 @@ def _sas(variables: list[Variable]) -> _Call:
     frame = pl.DataFrame(columns)
     if len(frame) and all(v.is_text for v in variables) and not "".join(frame.row(-1)).strip(" "):
         raise WriteError(
-            "the last record of a SAS transport file must not be empty, got: one without any text",
+            "the last record has no text, and a SAS transport file would lose it",
             hint="add a column of numbers, or write another format",
         )
     how = {

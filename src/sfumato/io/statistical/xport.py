@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import ReadError
-from sfumato.io.statistical.soundness import damage_error
+from sfumato.io.formats import damaged_file
 from sfumato.kernels.arrays import Bytes
 
 _RECORD = 80
@@ -64,19 +64,18 @@ def layout(path: Path, widths: Sequence[int]) -> XportLayout:
         header = content.find(_BEFORE_DATA)
         start = header + _RECORD
         if header < 0 or sum(widths) <= 0 or min(widths) < 0:
-            raise damage_error(path, "SAS transport")
+            raise damaged_file(path.name, "SAS transport")
         other = content.find(_NEXT_MEMBER, start)
         if other >= 0 and other % _RECORD == 0:
-            raise ReadError(
-                f"`{path.name}` must hold one data set, got: several", hint="write each to a file of its own"
-            )
+            hint = "write each data set to its own file"
+            raise ReadError(f"`{path.name}` holds several data sets", hint=hint)
         found = XportLayout(path, start, tuple(widths))
         filling = content[start + found.records * found.length :]
         stated = content[header:start][_COUNT_AT].strip().lstrip(b"0")
     if len(filling) >= _RECORD or filling.strip(b" "):
-        raise damage_error(path, "SAS transport")
+        raise damaged_file(path.name, "SAS transport")
     if stated.isdigit() and int(stated) > found.records:
-        raise damage_error(path, "SAS transport")
+        raise damaged_file(path.name, "SAS transport")
     return found
 
 
