@@ -26,7 +26,8 @@ FLOORS = [
     {"tuning", "explain", "releasing"},
     {"report", "reproduce"},
     {"front", "testing"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
     {"__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

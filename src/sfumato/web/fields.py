@@ -1,4 +1,4 @@
-"""Fields of a form, made from declared parameters: type, bounds and choices stand in the declaration alone."""
+"""Fields of a form, made from declared parameters: bounds and choices stand in the declaration alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def field_of(declared: Param, value: Any = None) -> Field:
         declared.domain,
         _as_text(value),
         declared.unit,
-        dict(declared.choices),
+        _choices(declared),
         _slider(declared),
         declared.advanced,
         str(declared.when or ""),
@@ -58,20 +58,29 @@ def fields_of(thing: Parameters) -> list[Field]:
     return sorted(fields, key=lambda each: each.advanced)
 
 
+def _choices(declared: Param) -> dict[str, str]:
+    """The choices, each with its sentence; what may be left to the method has an empty one."""
+    if declared.type is bool and declared.optional:
+        return {"": "as the method decides", "true": "yes", "false": "no"}
+    empty = {"": "nothing"} if declared.choices and declared.optional else {}
+    return {**empty, **declared.choices}
+
+
 def _widget(declared: Param) -> str:
-    if declared.type is bool:
-        return "switch"
-    if declared.choices and not declared.per_column:
+    if _choices(declared) and not declared.per_column:
         return "choice"
-    if declared.type is Columns:
-        return "columns"
-    if declared.type is Requirements:
-        return "requirements"
     if declared.holds:
         return "resource"
-    if declared.type in {int, float} and not declared.per_column:
-        return "number"
-    return "text"
+    if declared.per_column:
+        return "text"
+    widgets = {
+        bool: "switch",
+        Columns: "columns",
+        Requirements: "requirements",
+        int: "number",
+        float: "number",
+    }
+    return widgets.get(declared.type, "text")
 
 
 def _slider(declared: Param) -> tuple[float, float, float] | None:
@@ -102,12 +111,12 @@ def settings_from(cls: type[Parameters], values: Mapping[str, Any]) -> Any:
 
 
 def _read(declared: Param, text: Any) -> Any:
-    """What a text of a form means; the parameter itself checks its bounds, so that the message is the same."""
+    """What a text of a form means; the parameter itself checks its bounds, so the message is the same."""
     if not isinstance(text, str):
         return text
     text = text.strip()
     if declared.type is bool:
-        return text in {"on", "true", "yes"}
+        return text in {"on", "true", "yes"} if text or not declared.optional else None
     if declared.per_column and text:
         pairs = [each.rpartition("=") for each in text.split(",")]
         table = {name.strip() or "default": _number(declared, part.strip()) for name, _, part in pairs}

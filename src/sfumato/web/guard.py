@@ -1,4 +1,4 @@
-"""Who may ask, and how much: loopback, a session cookie, this page's own requests, bodies that are counted."""
+"""Who may ask, and how much: loopback, a session cookie, this page's own requests, counted bodies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from http.cookies import SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,10 +30,6 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-
-
-class BodyTooLarge(Exception):
-    """More bytes came in than are taken; it never leaves the guard."""
 
 
 class Guard:
@@ -58,11 +55,7 @@ class Guard:
             await refusal(scope, receive, _with_headers(send))
             return
         limit = self.upload_bytes if scope["path"] == "/upload" else MAX_FORM_BYTES
-        try:
-            await self.app(scope, _counting(receive, limit), _with_headers(send))
-        except BodyTooLarge:
-            sentence = f"Too large: at most {limit:,} bytes are taken here."
-            await PlainTextResponse(sentence, 413)(scope, receive, _with_headers(send))
+        await self.app(scope, _counting(receive, limit), _with_headers(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """What is answered instead of the page; None if it may be shown."""
@@ -78,9 +71,11 @@ class Guard:
 
     def _is_own(self, headers: Headers, host: str) -> bool:
         """Whether a request that changes something comes from a page of this server."""
-        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            return False
-        return headers.get("origin") in {f"http://{host}", f"https://{host}"}
+        own, site = {f"http://{host}", f"https://{host}"}, headers.get("sec-fetch-site")
+        if site is None:
+            return headers.get("origin") in own
+        # Without a referrer a browser names no origin with a form: then it vouches for the site alone.
+        return site == "same-origin" and headers.get("origin") in {*own, "null"}
 
     def _has_cookie(self, headers: Headers) -> bool:
         found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
@@ -110,7 +105,7 @@ def _counting(receive: Receive, limit: int) -> Receive:
         message = await receive()
         count += len(message.get("body", b""))
         if count > limit:
-            raise BodyTooLarge
+            raise HTTPException(413)
         return message
 
     return counted

@@ -1,4 +1,4 @@
-"""What was done in a session: a tree of plans in SQLite, and what came of each. It holds no cell and no seed."""
+"""What was done in a session: a tree of plans in SQLite, and what came of each; no cell and no seed."""
 
 from __future__ import annotations
 

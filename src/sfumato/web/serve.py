@@ -22,6 +22,7 @@ class PageServer:
     """The page of one folder, listening but not yet answering."""
 
     def __init__(self, folder: Path, history: Path, *, port: int = 0) -> None:
+        self.history_path = history
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((LOOPBACK, port))

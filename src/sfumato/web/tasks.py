@@ -69,7 +69,9 @@ class Desk:
     def table(self, plan: Plan) -> Table:
         """The plan's table, read once while the file and how it is read stay as they are."""
         assert plan.schema is not None
-        plain = plan.schema.replace(*(replace(each, role=None, role_basis="") for each in plan.schema.columns))
+        plain = plan.schema.replace(
+            *(replace(each, role=None, role_basis="") for each in plan.schema.columns)
+        )
         key = (_state_of(plan), str(plan.data), str(plain.to_dict()))
         if key not in self.tables:
             self.tables.clear()  # one file at a time: memory is what a desk has least of
@@ -137,8 +139,12 @@ def draft(desk: Desk, request: Mapping[str, Any], *, with_step: bool) -> dict[st
     plan = prepared.plan
     if with_step and not plan.recipe.steps and plan.schema is not None:
         step = next(iter(safe_steps(plan.schema, plan.demands)), None)
-        drop = dict.fromkeys((*plan.output.drop, *(plan.schema.with_role(*UNIT_ROLES) if plan.demands else ())))
-        plan = replace(plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=tuple(drop)))
+        drop = dict.fromkeys(
+            (*plan.output.drop, *(plan.schema.with_role(*UNIT_ROLES) if plan.demands else ()))
+        )
+        plan = replace(
+            plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=tuple(drop))
+        )
     return {"toml": plan.to_toml()}
 
 
@@ -162,11 +168,8 @@ def score(desk: Desk, toml: str, *, whole: bool = False) -> dict[str, Any]:
         "records": len(table),
         "requirements": _requirements(desk, plan, table, outcome, run),
         "decision": decide(outcome, subject="the release").to_dict(),
-        "outcome": {
-            key: part
-            for key, part in outcome.to_dict().items()
-            if key in {"lost", "warnings", "notes", "steps", "records"}
-        },
+        "changes": {each.column: each.sentence() for part in outcome.parts.values() for each in part.lost},
+        "warnings": [each for part in outcome.parts.values() for each in (*part.warnings, *part.notes)],
     }
 
 
@@ -182,7 +185,12 @@ def _requirements(
     before = list(desk.originals[key].values())
     judged = [each.to_dict() for each in outcome.judgements]
     return [
-        {**each, "original": old, "short": judgement.requirement.short, "measure": judgement.requirement.measure.name}
+        {
+            **each,
+            "original": old,
+            "short": judgement.requirement.short,
+            "measure": judgement.requirement.measure.name,
+        }
         for each, old, judgement in zip(judged, before, outcome.judgements, strict=False)
     ]
 
@@ -290,7 +298,9 @@ def _set_profile(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
 
 
 def _set_about(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
-    texts = {name: str(values[name]) for name in ("title", "purpose", "contact") if name in values}
+    texts: dict[str, Any] = {
+        name: str(values[name]) for name in ("title", "purpose", "contact") if name in values
+    }
     return replace(plan, about=replace(plan.about, **texts)), "described the release"
 
 
@@ -367,7 +377,11 @@ def compare_methods(desk: Desk, *, toml: str, methods: Sequence[str], points: in
         points=points, run=desk.run(),
     )  # fmt: skip
     content = twin(study, public=False)
-    return {"study": content, "charts": charts(content)}
+    ranking = [
+        {"label": each["label"], "rank": each.get("rank"), "remark": each["remark"]}
+        for each in content["outcomes"]
+    ]
+    return {"headline": content["headline"], "ranking": ranking, "charts": charts(content)}
 
 
 @task

@@ -1,4 +1,4 @@
-"""Processes of their own: a *desk* keeps a table and answers at once; a *job* is one long work, told and stopped.
+"""Processes of their own: a *desk* keeps a table and answers at once; a *job* is one long work.
 
 They are spawned, since a fork of a process that has used polars hangs. The server talks to them by a pipe:
 a task of `tasks` by its name with plain arguments, and back its progress, and its result or a sentence.
@@ -33,7 +33,7 @@ class WorkerError(SfumatoError):
     exit_code = 1
 
 
-class WorkerDied(WorkerError):
+class WorkerGoneError(WorkerError):
     """The process of a desk or job is gone."""
 
 
@@ -68,8 +68,8 @@ class Worker:
                     tell(message)
             except (EOFError, OSError):
                 self._start_again()
-                raise WorkerDied(
-                    "The process that held the table has ended, perhaps for lack of memory. It was started again.",
+                raise WorkerGoneError(
+                    "The process with the table has ended, perhaps for lack of memory. It was started again.",
                     hint="open a smaller file, or fewer columns; your plan is kept",
                 ) from None
         if message["kind"] == "error":
@@ -119,7 +119,11 @@ def _answer(desk: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     except SfumatoError as error:
         return {"kind": "error", "sentence": error.message, "hint": error.hint}
     except MemoryError:
-        return {"kind": "error", "sentence": "There is not enough memory for this.", "hint": "take fewer records"}
+        return {
+            "kind": "error",
+            "sentence": "There is not enough memory for this.",
+            "hint": "take fewer records",
+        }
     except Exception as error:  # noqa: BLE001  — its text may quote cells: its type is told, no more
         sentence = f"Something went wrong inside sfumato ({type(error).__name__} in {name})."
         return {"kind": "error", "sentence": sentence, "hint": "please report it; your plan is kept"}
@@ -153,8 +157,9 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, without what came of it."""
         return {
-            "id": self.id, "session": self.session, "task": self.task, "title": self.title, "state": self.state,
-            "progress": self.progress, "found": list(self.found), "sentence": self.sentence, "hint": self.hint,
+            "id": self.id, "session": self.session, "task": self.task, "title": self.title,
+            "state": self.state, "progress": self.progress, "found": list(self.found),
+            "sentence": self.sentence, "hint": self.hint,
         }  # fmt: skip
 
 
@@ -198,7 +203,9 @@ class JobQueue:
             self._done.pop(job.id)(job)
         except WorkerError as error:
             job.state = "stopped" if job.state == "stopping" else "failed"
-            job.sentence, job.hint = (error.message, error.hint) if job.state == "failed" else ("Stopped.", "")
+            job.sentence, job.hint = (
+                (error.message, error.hint) if job.state == "failed" else ("Stopped.", "")
+            )
         finally:
             self._running = 0
             self._worker.close()
