@@ -128,14 +128,14 @@ def _describe_profile(name: str) -> dict[str, Any]:
     }
 
 
-def _prepared(request: Mapping[str, Any]) -> Prepared:
+def _prepare(request: Mapping[str, Any]) -> Prepared:
     return prepare_release(Request(**{**request, "matters": tuple(request.get("matters", ()))}))
 
 
 @task
 def draft(desk: Desk, request: Mapping[str, Any], *, with_step: bool) -> dict[str, Any]:  # noqa: ARG001
     """The plan that answers make: roles, profile, and for the desk a first step that can meet it."""
-    prepared = _prepared(request)
+    prepared = _prepare(request)
     plan = prepared.plan
     if with_step and not plan.recipe.steps and plan.schema is not None:
         step = next(iter(safe_steps(plan.schema, plan.demands)), None)
@@ -217,14 +217,14 @@ def recipe(desk: Desk, toml: str) -> dict[str, Any]:
 def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
     families: dict[str, list[dict[str, str]]] = {}
     for cls in registry.methods().values():
-        faults = [*Step(cls()).faults(table.schema)] if not _required(cls) else []
+        faults = [*Step(cls()).faults(table.schema)] if not _needs_setting(cls) else []
         families.setdefault(cls.family, []).append(
             {"name": cls.name, "title": cls.title, "summary": cls.summary(), "why_not": "; ".join(faults[:1])}
         )
     return families
 
 
-def _required(cls: type[Parameters]) -> bool:
+def _needs_setting(cls: type[Parameters]) -> bool:
     """Whether a method cannot be made without being told something."""
     return any(each.default is dataclasses.MISSING for each in cls.parameters())
 
@@ -331,11 +331,11 @@ def make_release(
     """Search, judge and write, as `sfumato release` does."""
     from sfumato import front
 
-    prepared = _prepared(request)
+    prepared = _prepare(request)
     released = front.make_release(
         prepared, subject=str(request["source"]), minutes=minutes, run=desk.run(), override=override
     )
-    return _written(released, folder)
+    return _write_release(released, folder)
 
 
 @task
@@ -348,10 +348,10 @@ def carry_out_plan(desk: Desk, *, toml: str, folder: str, override: str = "") ->
     released = front.make_release(
         prepared, subject="the release", minutes=5.0, run=desk.run(), override=override
     )
-    return _written(released, folder)
+    return _write_release(released, folder)
 
 
-def _written(released: Any, folder: str) -> dict[str, Any]:
+def _write_release(released: Any, folder: str) -> dict[str, Any]:
     written = released.write(folder, overwrite=False)
     place = Path(folder)
     return {
