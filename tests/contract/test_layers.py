@@ -26,7 +26,8 @@ FLOORS = [
     {"tuning", "explain", "releasing"},
     {"report", "reproduce"},
     {"front", "testing", "arrays"},
-    {"cli", "web", "functions"},
+    {"web", "functions"},
+    {"cli"},
     {"__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}

@@ -95,14 +95,22 @@ def twins(path: Path) -> tuple[Path, Path]:
     return path, beside
 
 
-def page_of_release(content: Mapping[str, Any]) -> str:
-    """The page of one release, from its twin; several tables follow each other."""
-    tables = content.get("tables") or {"": content}
-    sections = [
+def sections_of_release(content: Mapping[str, Any]) -> list[Section]:
+    """The sections of what its twin says; of several tables one after the other."""
+    return [
         replace(section, title=f"{name}: {section.title}" if name else section.title)
-        for place, (name, each) in enumerate(tables.items())
+        for place, (name, each) in enumerate(_tables_of(content).items())
         for section in sections_of({**content, **each}, place)
     ]
+
+
+def _tables_of(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return content.get("tables") or {"": content}
+
+
+def page_of_release(content: Mapping[str, Any]) -> str:
+    """The page of one release, of what its twin says."""
+    tables, sections = _tables_of(content), sections_of_release(content)
     summary = [content["verdict"], *_summary(tables, public=content["public"])]
     return _page_of(sections, content, summary, facts=_facts(content, tables), signed=not content["public"])
 

@@ -1,0 +1,122 @@
+"""Who may ask, and how much: loopback, a session cookie, this page's own requests, counted bodies."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from http.cookies import SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SAFE_VERBS = frozenset({"GET", "HEAD"})
+#: Bytes of a form; a file that is dropped has a limit of its own.
+MAX_FORM_BYTES = 1_000_000
+
+#: Scripts, styles, pictures and requests come from this page alone, and nothing is evaluated.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """Lets in whoever has the token, once, and then their cookie; refuses other hosts, origins and sizes."""
+
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], port: int, upload_bytes: int = 0) -> None:
+        self.app, self.hosts, self.port = app, hosts, port
+        self.token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self.upload_bytes = upload_bytes
+
+    @property
+    def cookie(self) -> str:
+        """The name of the session's cookie: of its port, so that two servers do not share one."""
+        return f"sfumato-{self.port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or say why not."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, _with_headers(send))
+            return
+        limit = self.upload_bytes if scope["path"] == "/upload" else MAX_FORM_BYTES
+        await self.app(scope, _counting(receive, limit), _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """What is answered instead of the page; None if it may be shown."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if host not in self.hosts:
+            return PlainTextResponse("This address is not the one the page was opened at.", 421)
+        if scope["method"] not in _SAFE_VERBS and not self._is_own(headers, host):
+            return PlainTextResponse("Only this page itself may send this.", 403)
+        if self._has_cookie(headers):
+            return None
+        return self._enter(scope)
+
+    def _is_own(self, headers: Headers, host: str) -> bool:
+        """Whether a request that changes something comes from a page of this server."""
+        own, site = {f"http://{host}", f"https://{host}"}, headers.get("sec-fetch-site")
+        if site is None:
+            return headers.get("origin") in own
+        # Without a referrer a browser names no origin with a form: then it vouches for the site alone.
+        return site == "same-origin" and headers.get("origin") in {*own, "null"}
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        return found is not None and hmac.compare_digest(found.value.encode(), self._session.encode())
+
+    def _enter(self, scope: Scope) -> Response:
+        """Take the token, which opens the page once, for a cookie."""
+        given = dict(_pairs(scope["query_string"].decode("latin-1"))).get("token", "")
+        if not self.token or not hmac.compare_digest(given.encode(), self.token.encode()):
+            return PlainTextResponse("Open the address that `sfumato web` printed; it works once.", 403)
+        self.token = ""
+        response = RedirectResponse("/", 303)
+        response.set_cookie(self.cookie, self._session, httponly=True, samesite="strict", path="/")
+        return response
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, sign, value in (each.partition("=") for each in query.split("&")) if sign]
+
+
+def _counting(receive: Receive, limit: int) -> Receive:
+    """What comes in, until it is more than is taken: counted while it is read."""
+    count = 0
+
+    async def counted() -> Message:
+        nonlocal count
+        message = await receive()
+        count += len(message.get("body", b""))
+        if count > limit:
+            raise HTTPException(413)
+        return message
+
+    return counted
+
+
+def _with_headers(send: Send, headers: Mapping[str, str] = _HEADERS) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = MutableHeaders(scope=message)
+            for name, value in headers.items():
+                own.setdefault(name, value)
+        await send(message)
+
+    return sending

@@ -1,0 +1,410 @@
+"""What a desk or job is asked to do: each a call of the rooms below with plain data in and out, no cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.core import registry
+from sfumato.core.params import Parameters
+from sfumato.core.run import Progress, ProgressEvent, Run
+from sfumato.data.persons import sample_by_person
+from sfumato.data.schema import UNIT_ROLES, Role, with_roles
+from sfumato.data.table import Table
+from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.recipes.plan import Plan
+from sfumato.recipes.profile import Profile
+from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.starter import safe_steps
+from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.decide import decide
+from sfumato.releasing.load import inspect, load, load_resources
+from sfumato.releasing.outcome import PlanOutcome
+from sfumato.releasing.prepare import Prepared, Request, prepare_release
+from sfumato.study.evaluate import EvaluationCase, evaluate
+from sfumato.web.fields import fields_of, settings_from
+
+#: Records of a quick look, where all of them would take longer than a second.
+SAMPLED_RECORDS = 2_000
+#: Records that are scored at once on every change.
+_RECORDS_AT_ONCE = 20_000
+
+Task = Callable[..., Any]
+TASKS: dict[str, Task] = {}
+
+
+def task(function: Task) -> Task:
+    """Let the server ask for a function by its name."""
+    TASKS[function.__name__] = function
+    return function
+
+
+@dataclass
+class Desk:
+    """What a process keeps between tasks: the tables that it has read, and whom it tells of its work."""
+
+    tell: Callable[[Mapping[str, Any]], None]
+    stopped: Callable[[], bool]
+    tables: dict[Any, Table] = field(default_factory=dict)
+    originals: dict[Any, dict[str, Any]] = field(default_factory=dict)
+
+    def run(self, resources: Mapping[str, Any] | None = None) -> Run:
+        """A run whose chance the system gives, and whose progress the page shows."""
+
+        def report(event: ProgressEvent) -> None:
+            self.tell({"kind": "progress", "content": vars_of(event)})
+
+        def found(content: Mapping[str, Any]) -> None:
+            self.tell({"kind": "found", "content": content})
+
+        progress = Progress(report=report, found=found, stopped=self.stopped)
+        return Run(progress=progress, resources=resources)
+
+    def table(self, plan: Plan) -> Table:
+        """The plan's table, read once while the file and how it is read stay as they are."""
+        assert plan.schema is not None
+        plain = plan.schema.replace(
+            *(replace(each, role=None, role_basis="") for each in plan.schema.columns)
+        )
+        key = (_state_of(plan), str(plan.data), str(plain.to_dict()))
+        if key not in self.tables:
+            self.tables.clear()  # one file at a time: memory is what a desk has least of
+            self.originals.clear()
+            self.tables[key] = load(plan)
+        return replace(self.tables[key], schema=plan.schema)
+
+
+def vars_of(event: ProgressEvent) -> dict[str, Any]:
+    """How far it has come, for JSON."""
+    return {"task": event.task, "done": event.done, "total": event.total, "note": event.note}
+
+
+def _state_of(plan: Plan) -> tuple[Any, ...]:
+    """What tells that a file has changed."""
+    if plan.data is None or plan.data.is_builtin:
+        return ()
+    place = Path(plan.data.check(plan.folder))
+    return (place.stat().st_mtime_ns, place.stat().st_size) if place.is_file() else ()
+
+
+def read_plan(toml: str) -> Plan:
+    """The plan of a text, its files as they are seen from the folder that is served."""
+    return Plan.from_dict(tomllib.loads(toml))
+
+
+# Start ----------------------------------------------------------------------------------------------------
+
+
+@task
+def look_into(desk: Desk, source: str, reading: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    """What is in a file, and which role each column seems to have; profiles to choose from."""
+    overview = inspect(source, **reading)
+    return {
+        "overview": overview.to_dict(),
+        "warnings": overview.warnings(),
+        "roles": [role.value for role in Role],
+        "profiles": [_describe_profile(name) for name in Profile.names()],
+    }
+
+
+def _describe_profile(name: str) -> dict[str, Any]:
+    profile = Profile.load(name)
+    return {
+        "name": name,
+        "title": profile.title,
+        "summary": profile.summary,
+        "intruders": [{"name": each.name, "reason": each.reason} for each in profile.intruders],
+        "requirements": [
+            {"text": str(each.requirement), "against": list(each.scenarios), "reason": each.reason}
+            for each in profile.thresholds
+            if not each.series
+        ],
+    }
+
+
+def _prepare(request: Mapping[str, Any]) -> Prepared:
+    return prepare_release(Request(**{**request, "matters": tuple(request.get("matters", ()))}))
+
+
+@task
+def draft(desk: Desk, request: Mapping[str, Any], *, with_step: bool) -> dict[str, Any]:  # noqa: ARG001
+    """The plan that answers make: roles, profile, and for the desk a first step that can meet it."""
+    prepared = _prepare(request)
+    plan = prepared.plan
+    if with_step and not plan.recipe.steps and plan.schema is not None:
+        step = next(iter(safe_steps(plan.schema, plan.demands)), None)
+        drop = dict.fromkeys(
+            (*plan.output.drop, *(plan.schema.with_role(*UNIT_ROLES) if plan.demands else ()))
+        )
+        plan = replace(
+            plan, recipe=Recipe((step,) if step else ()), output=replace(plan.output, drop=tuple(drop))
+        )
+    return {"toml": plan.to_toml()}
+
+
+# Desk -----------------------------------------------------------------------------------------------------
+
+
+@task
+def score(desk: Desk, toml: str, *, whole: bool = False) -> dict[str, Any]:
+    """What a plan makes: each requirement before and after, what became of the columns, what blocks.
+
+    Of many records a sample is looked at unless the ``whole`` is asked for; such numbers meet no requirement.
+    """
+    plan = read_plan(toml)
+    table, run = desk.table(plan), desk.run()
+    sampled = len(table) > _RECORDS_AT_ONCE and not whole
+    if sampled:
+        table = table.take(sample_by_person(table, SAMPLED_RECORDS, np.random.default_rng(0)))
+    outcome = carry_out(plan, run, table=table)
+    return {
+        "sampled": len(table) if sampled else 0,
+        "records": len(table),
+        "requirements": _requirements(desk, plan, table, outcome, run),
+        "decision": decide(outcome, subject="the release").to_dict(),
+        "changes": {each.column: each.sentence() for part in outcome.parts.values() for each in part.lost},
+        "warnings": [each for part in outcome.parts.values() for each in (*part.warnings, *part.notes)],
+    }
+
+
+def _requirements(
+    desk: Desk, plan: Plan, table: Table, outcome: PlanOutcome, run: Run
+) -> list[dict[str, Any]]:
+    """Each requirement with the score of the original and of the candidate."""
+    key = (len(table), str([str(each) for each in plan.demands]), str(plan.schema and plan.schema.to_dict()))
+    if key not in desk.originals:
+        case = EvaluationCase(table, resources=load_resources(plan), control=plan.control)
+        scores = evaluate(None, case, plan.demands, run.silent()).scores
+        desk.originals[key] = {str(label): each.to_dict() for label, each in scores.items()}
+    before = list(desk.originals[key].values())
+    judged = [each.to_dict() for each in outcome.judgements]
+    return [
+        {
+            **each,
+            "original": old,
+            "short": judgement.requirement.short,
+            "measure": judgement.requirement.measure.name,
+        }
+        for each, old, judgement in zip(judged, before, outcome.judgements, strict=False)
+    ]
+
+
+@task
+def recipe(desk: Desk, toml: str) -> dict[str, Any]:
+    """The steps of a plan, each with the fields of its method; and methods by family with why they refuse."""
+    plan = read_plan(toml)
+    table = desk.table(plan)
+    steps = [
+        {
+            "method": step.method.name,
+            "title": step.method.title,
+            "summary": type(step.method).summary(),
+            "columns": list(step.columns),
+            "resolved": list(step.resolve(table.schema)),
+            "fields": [each.to_dict() for each in fields_of(step.method)],
+        }
+        for step in plan.recipe.steps
+    ]
+    return {"steps": steps, "methods": _methods(table), "columns": _columns(plan)}
+
+
+def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
+    families: dict[str, list[dict[str, str]]] = {}
+    for cls in registry.methods().values():
+        faults = [*Step(cls()).faults(table.schema)] if not _needs_setting(cls) else []
+        families.setdefault(cls.family, []).append(
+            {"name": cls.name, "title": cls.title, "summary": cls.summary(), "why_not": "; ".join(faults[:1])}
+        )
+    return families
+
+
+def _needs_setting(cls: type[Parameters]) -> bool:
+    """Whether a method cannot be made without being told something."""
+    return any(each.default is dataclasses.MISSING for each in cls.parameters())
+
+
+def _columns(plan: Plan) -> list[dict[str, Any]]:
+    assert plan.schema is not None
+    return [
+        {
+            "name": each.name,
+            "kind": each.kind.value,
+            "role": each.role.value if each.role else "",
+            "released": each.name not in plan.left_out,
+        }
+        for each in plan.schema.columns
+    ]
+
+
+@task
+def edit(desk: Desk, toml: str, action: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    """A plan with one thing changed, and what was done in words."""
+    plan = read_plan(toml)
+    if action not in _EDITS:
+        raise UnknownNameError.of("action", action, _EDITS)
+    changed, words = _EDITS[action](plan, values)
+    return {"toml": changed.to_toml(), "action": words}
+
+
+def _with_steps(plan: Plan, steps: Sequence[Step]) -> Plan:
+    changed = replace(plan, recipe=Recipe(tuple(steps)))
+    return Plan.from_dict(changed.to_dict(), folder=plan.folder)  # where all its faults are found
+
+
+def _number(plan: Plan, values: Mapping[str, Any]) -> int:
+    number = int(values.get("step", 0))
+    if not 0 <= number < len(plan.recipe.steps):
+        raise ParameterError(f"There is no step {number + 1} in this plan.")
+    return number
+
+
+def _add_step(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    method = registry.method(str(values["method"]))()
+    return _with_steps(plan, [*plan.recipe.steps, Step(method)]), f"added {method.name}"
+
+
+def _change_step(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    number = _number(plan, values)
+    old = plan.recipe.steps[number]
+    method = settings_from(type(old.method), values)
+    columns = tuple(str(each) for each in values.get("columns", old.columns))
+    steps = [*plan.recipe.steps]
+    steps[number] = replace(old, method=method, columns=columns)
+    return _with_steps(plan, steps), f"{method}"
+
+
+def _remove_step(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    number = _number(plan, values)
+    steps = [each for i, each in enumerate(plan.recipe.steps) if i != number]
+    return _with_steps(plan, steps), f"removed {plan.recipe.steps[number].method.name}"
+
+
+def _set_role(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    assert plan.schema is not None
+    name, role = str(values["column"]), str(values["role"])
+    return replace(plan, schema=with_roles(plan.schema, {name: role})), f"{name} is {role}"
+
+
+def _set_profile(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    profile = Profile.of(str(values["profile"]))
+    bare = replace(plan, scenarios=(), requirements=(), required_in={})
+    return profile.apply_to(bare), f"requirements of {profile.name}"
+
+
+def _set_about(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    texts: dict[str, Any] = {
+        name: str(values[name]) for name in ("title", "purpose", "contact") if name in values
+    }
+    return replace(plan, about=replace(plan.about, **texts)), "described the release"
+
+
+_EDITS: dict[str, Callable[[Plan, Mapping[str, Any]], tuple[Plan, str]]] = {
+    "add-step": _add_step,
+    "change-step": _change_step,
+    "remove-step": _remove_step,
+    "set-role": _set_role,
+    "set-profile": _set_profile,
+    "describe": _set_about,
+}
+
+
+@task
+def explain_measure(desk: Desk, name: str) -> dict[str, Any]:  # noqa: ARG001
+    """What a measure means."""
+    cls = registry.measure(name)
+    return {"title": cls.title, "summary": cls.summary(), "description": cls.description()}
+
+
+# Jobs -----------------------------------------------------------------------------------------------------
+
+
+@task
+def make_release(
+    desk: Desk, *, request: Mapping[str, Any], minutes: float, folder: str, override: str = ""
+) -> dict[str, Any]:
+    """Search, judge and write, as `sfumato release` does."""
+    from sfumato import front
+
+    prepared = _prepare(request)
+    released = front.make_release(
+        prepared, subject=str(request["source"]), minutes=minutes, run=desk.run(), override=override
+    )
+    return _write_release(released, folder)
+
+
+@task
+def carry_out_plan(desk: Desk, *, toml: str, folder: str, override: str = "") -> dict[str, Any]:
+    """Carry out a plan as it stands, judge it and write its folder."""
+    from sfumato import front
+
+    plan = read_plan(toml)
+    prepared = prepare_release(Request(source=plan.data.path if plan.data else None, plan=plan))
+    released = front.make_release(
+        prepared, subject="the release", minutes=5.0, run=desk.run(), override=override
+    )
+    return _write_release(released, folder)
+
+
+def _write_release(released: Any, folder: str) -> dict[str, Any]:
+    written = released.write(folder, overwrite=False)
+    place = Path(folder)
+    return {
+        "folder": folder,
+        "files": [str(path.relative_to(place)) for path in written],
+        "sentences": released.sentences(),
+        "toml": released.plan.to_toml(),
+    }
+
+
+@task
+def compare_methods(desk: Desk, *, toml: str, methods: Sequence[str], points: int = 4) -> dict[str, Any]:
+    """Bring methods to the risk of the plan's recipe, and rank them; as `sfumato compare` does."""
+    from sfumato import front
+    from sfumato.report.charts import charts
+    from sfumato.report.content import twin
+
+    plan = read_plan(toml)
+    table = desk.table(plan)
+    first = plan.recipe.steps[:1]
+    study = front.compare(
+        table, [*first, *methods], scenario=plan.scenarios, resources=load_resources(plan), repeats=2,
+        points=points, run=desk.run(),
+    )  # fmt: skip
+    content = twin(study, public=False)
+    ranking = [
+        {"label": each["label"], "rank": each.get("rank"), "remark": each["remark"]}
+        for each in content["outcomes"]
+    ]
+    return {"headline": content["headline"], "ranking": ranking, "charts": charts(content)}
+
+
+@task
+def verify_folder(desk: Desk, *, folder: str) -> dict[str, Any]:
+    """Check every file of a release folder, and make the release again."""
+    from sfumato.releasing.verify import verify_release
+
+    reports = verify_release(Path(folder), desk.run())
+    return {
+        "holds": all(each.holds for each in reports.values()),
+        "reports": {str(path): each.to_dict() for path, each in reports.items()},
+    }
+
+
+@task
+def pictures(desk: Desk, *, toml: str) -> dict[str, Any]:
+    """The sections and charts of the internal report of what a plan makes."""
+    from sfumato.report.page import sections_of_release
+    from sfumato.report.pictures import specs_of
+    from sfumato.report.release_result import Released
+
+    plan, run = read_plan(toml), desk.run()
+    outcome = carry_out(plan, run, table=desk.table(plan))
+    released = Released(outcome, None, "the steps of the plan", run, about=plan.about, seconds=60.0)
+    sections = sections_of_release(released.tell().to_dict(public=False))
+    return {"sections": [each.to_dict() for each in sections], "charts": specs_of(sections)}
