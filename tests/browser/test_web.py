@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from sfumato.web.serve import PageServer
+from sfumato.web.serve import PageServer  # noqa: E402  — skipped above where it cannot be
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

@@ -26,7 +26,9 @@ from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.load import inspect, load, load_resources
 from sfumato.releasing.outcome import PlanOutcome
-from sfumato.releasing.prepare import Prepared, Request, prepare_release
+from sfumato.releasing.prepare import Prepared, prepare_release
+from sfumato.releasing.request import Request
+from sfumato.study.column_sentences import ColumnSentence
 from sfumato.study.evaluate import EvaluationCase, evaluate
 from sfumato.web.fields import fields_of, settings_from
 
@@ -168,7 +170,9 @@ def score(desk: Desk, toml: str, *, whole: bool = False) -> dict[str, Any]:
         "records": len(table),
         "requirements": _requirements(desk, plan, table, outcome, run),
         "decision": decide(outcome, subject="the release").to_dict(),
-        "changes": {each.column: each.sentence() for part in outcome.parts.values() for each in part.lost},
+        "changes": {
+            each.column: str(ColumnSentence(each)) for part in outcome.parts.values() for each in part.lost
+        },
         "warnings": [each for part in outcome.parts.values() for each in (*part.warnings, *part.notes)],
     }
 

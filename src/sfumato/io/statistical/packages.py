@@ -131,13 +131,13 @@ def value_faults(variable: Variable, package: Package) -> Iterator[str]:
     if variable.is_text:
         long = int((values.str.len_bytes() > package.longest_text).sum())
         if long:
-            number, limit = count_noun(long, "text"), package.longest_text
-            yield f"`{variable.name}` has {number} longer than {limit:,} bytes, the most {package.name} takes"
+            most = f"{package.longest_text:,} bytes, the most {package.name} takes"
+            yield f"`{variable.name}` has {count_noun(long, 'text')} longer than {most}"
     elif values.dtype.is_float():
         large = int((values.abs() > package.largest).sum())
         if large:
-            number, limit = count_noun(large, "number"), package.largest
-            yield f"`{variable.name}` has {number} above {limit:g}, the largest {package.name} takes"
+            most = f"{package.largest:g}, the largest {package.name} takes"
+            yield f"`{variable.name}` has {count_noun(large, 'number')} above {most}"
 
 
 # Codes for missing values ----------------------------------------------------------------------------------
