@@ -110,7 +110,7 @@ def suppress(codes: npt.ArrayLike, k: int, *, importance: npt.ArrayLike | None =
     table = _table(_codes(codes), Kind.NOMINAL)
     costs = np.ones(len(table.names)) if importance is None else np.asarray(importance, dtype=np.float64)
     if costs.shape != (len(table.names),) or not (costs > 0).all():
-        raise ParameterError(f"`importance` must be {len(table.names)} numbers above 0, got: others")
+        raise ParameterError(f"`importance` must be {len(table.names)} numbers above 0, one for each key")
     cells = KeyCells.of(
         table, table.names, PerColumn(1.0, tuple(zip(table.names, costs.tolist(), strict=True)))
     )

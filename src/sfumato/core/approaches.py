@@ -70,7 +70,7 @@ def _approaches(evidence: Evidence) -> Iterator[Approach]:
         evidence = informed.evidence
     yield from _imputing_approaches(evidence)
     yield from _approaches_by_joining(evidence)
-    yield from _approaches_by_regrouping(evidence)
+    yield from _attacks_on_regrouped_records(evidence)
 
 
 def _snapping_approaches(evidence: Evidence) -> Iterator[Approach]:
@@ -159,7 +159,7 @@ def _approaches_by_joining(evidence: Evidence) -> Iterator[Approach]:
             yield Approach(joined, f"by the records that `{name}` joins", (name,))
 
 
-def _approaches_by_regrouping(evidence: Evidence) -> Iterator[Approach]:
+def _attacks_on_regrouped_records(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who puts records together again by columns that nobody declared to join them.
 
     By known columns alone records are put together that are alike in them: who is so is looked at anyhow.

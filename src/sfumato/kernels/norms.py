@@ -42,7 +42,7 @@ def norm_of(metric: Metric, n_columns: int, n_codes: int, weights: Floats | None
     n_codes = n_columns if metric == "hamming" else n_codes
     weights = np.ones(n_codes) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     if weights.shape != (n_codes,) or not ((weights > 0) & (weights <= 1)).all():
-        raise ValueError(f"`weights` must be {n_codes} numbers above 0 and at most 1, got: others")
+        raise ValueError(f"`weights` must be {n_codes} numbers above 0 and at most 1, one per coded column")
     return Norm(n_columns - n_codes, metric == "euclidean", metric == "chebyshev", weights)
 
 

@@ -233,7 +233,7 @@ class Grid:
             lower, upper = math.ceil(lower), math.floor(upper)
         width = float(upper) - float(lower)
         if not math.isfinite(width):
-            raise DataError(f"`{name}` must have bounds with a finite difference, got: others")
+            raise DataError(f"the bounds of `{name}` are too far apart: their difference is not finite")
         step = _whole_step(width) if whole else _decimal_step(width)
         size = math.floor(width / step + _GRID_TOLERANCE) if step > 0 and width > 0 else 0
         return cls(float(lower), step, size, whole, domain == "declared")

@@ -90,7 +90,9 @@ class Categories:
         """How a table of transitions calls each category."""
         texts = pl.DataFrame([canonical_text(self.values[name]).fill_null("") for name in self.names])
         if len(self.names) > 1 and any(each.str.contains("+", literal=True).any() for each in texts):
-            raise DataError(f"values of `{self.label}` must not contain + to be changed as one, got: some")
+            raise DataError(
+                f"`{self.label}` are changed jointly, and some of their values contain +, which joins them"
+            )
         return texts.select(pl.concat_str(pl.all(), separator="+")).to_series()
 
     def words(self) -> Words:
@@ -111,9 +113,7 @@ class Categories:
         """Where categories of these texts stand, −1 where there is none."""
         own = pl.DataFrame({"text": self.texts, "place": np.arange(len(self), dtype=np.int32)})
         if len(own) > own["text"].n_unique():
-            raise DataError(
-                f"the categories of `{self.label}` must differ in their text, got: some that do not"
-            )
+            raise DataError(f"some categories of `{self.label}` have the same text")
         found = pl.DataFrame({"text": texts}).join(own, on="text", how="left", maintain_order="left")
         return found["place"].fill_null(-1).to_numpy()
 
@@ -330,7 +330,7 @@ def read_matrix(rows: pl.DataFrame, categories: Categories, occurring: Flags) ->
     used = (starts >= 0) & (ends >= 0)
     places = starts[used].astype(np.int64) * len(categories) + ends[used]
     if len(np.unique(places)) < len(places):
-        raise DataError(f"the transitions of `{label}` must each be listed once, got: some listed twice")
+        raise DataError(f"some transitions of `{label}` are listed twice")
     matrix = np.bincount(places, weights=chances[used], minlength=len(categories) ** 2)
     matrix = matrix.reshape(len(categories), -1)
     sums = matrix.sum(axis=1)

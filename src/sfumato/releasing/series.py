@@ -122,7 +122,7 @@ def _require_course(series_spec: SeriesSpec, found: Sequence[_EarlierRelease]) -
     before = [spec for each in found if (spec := each.plan.series) is not None]
     if any(each.as_course != series_spec.as_course for each in before):
         raise PlanError(
-            "`releases` and `course` of the series must be those of its earlier releases, got: others",
+            "`releases` and `course` of the series differ from those of its earlier releases",
             hint="copy them from the plan of the first release, or begin a new series",
         )
 

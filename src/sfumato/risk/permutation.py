@@ -472,7 +472,7 @@ class RankMove(NamedTuple):
         return {**self._asdict(), "moved": self.rank_distance}
 
 
-def _pairs_of(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
+def _original_and_released_values(evidence: Evidence, name: str) -> tuple[Floats, Floats]:
     """A column of the records that were released and of what became of them; NaN where one lacks it."""
     assert evidence.source_rows is not None
     has_source = evidence.source_rows >= 0
@@ -502,7 +502,7 @@ def moves_of(evidence: Evidence, row: int) -> tuple[RankMove, ...]:
 
 
 def _move(evidence: Evidence, name: str, place: int) -> RankMove:
-    values = _pairs_of(evidence, name)
+    values = _original_and_released_values(evidence, name)
     rank, released_rank = (float(kernels.ranks.midranks(side)[place]) for side in values)
     is_number = evidence.original.schema[name].kind is Kind.CONTINUOUS
     as_if = float(reverse_mapping(*values)[place]) if is_number and not np.isnan(rank) else None
@@ -567,7 +567,9 @@ class PowerMean(_PermutationMeasure):
         rows = evidence.source_rows[evidence.source_rows >= 0]
         by_column, least = {}, np.full(len(evidence.original), np.inf)
         for name in names:
-            original, released = (kernels.ranks.midranks(side) for side in _pairs_of(evidence, name))
+            original, released = (
+                kernels.ranks.midranks(side) for side in _original_and_released_values(evidence, name)
+            )
             there = ~np.isnan(original)
             if not there.any() or np.ptp(original[there]) == 0:  # nothing can move
                 continue

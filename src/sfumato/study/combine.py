@@ -79,7 +79,7 @@ def combine(
         got = f"{points.size} and {within.size}"
         raise ParameterError(f"an estimate and a variance must be given for at least two copies, got: {got}")
     if not np.isfinite(points).all() or not (np.isfinite(within).all() and (within >= 0).all()):
-        raise ParameterError("estimates must be numbers and variances from 0 up, got: some that are not")
+        raise ParameterError("estimates must be numbers, and variances numbers from 0 up")
     if kind not in {"full", "partial"}:
         raise ParameterError(f"`kind` must be full or partial, got: `{kind}`")
     m, mean = len(points), float(points.mean())

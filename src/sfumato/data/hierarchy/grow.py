@@ -403,7 +403,7 @@ def _join_leaves(
         joined = of_name.group_by("group").agg("name").sort("group")
         labels, taken = list[str](), set(names)
         for members in joined["name"].to_list():
-            label = members[0] if len(members) == 1 else _set_label(members, many)
+            label = members[0] if len(members) == 1 else _label_of_set(members, many)
             while len(members) > 1 and label in taken:  # a value may be called as a set is
                 label += "'"
             taken.add(label)
@@ -413,7 +413,7 @@ def _join_leaves(
     return Hierarchy.from_levels(add_root(table), name=name)
 
 
-def _set_label(members: Sequence[str], many: str) -> str:
+def _label_of_set(members: Sequence[str], many: str) -> str:
     if len(members) > _SHOWN_MEMBERS:
         return many.format(n=len(members), first=members[0], last=members[-1])
     nodes = Nodes.of({"set": members}, leaves=members)

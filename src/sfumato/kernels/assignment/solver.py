@@ -107,7 +107,7 @@ class Solver:
         )  # fmt: skip
         reach = reach_of(filter_, self.column_limits, self.row_limits)
         free, anyhow = np.zeros(self.n, np.int64), np.full(self.m, NEVER)
-        found, _ = search(filter_, np.arange(self.m), 1, free, anyhow, reach, beat=self._beat)
+        found, _ = search(filter_, np.arange(self.m), 1, free, anyhow, reach, beat=self._report_progress)
         there = np.flatnonzero(found[:, 0] >= 0)
         self.is_easy = len(np.unique(found[there, 0])) > EASY * self.m
         start = np.zeros(self.m, np.int64)
@@ -153,7 +153,7 @@ class Solver:
         trade.move(self.lists, rows, starts, ends, self.lists)
         self.n_used = int(ends[-1])
 
-    def _beat(self) -> None:
+    def _report_progress(self) -> None:
         self.beat(self.progress)
 
     def query(self, active: Ints, k: int) -> None:
@@ -161,7 +161,7 @@ class Solver:
         prices = self.market.prices
         below = self.keys(active, k)
         below = np.where(below < NEVER, below + 1, NEVER)
-        found, floors = search(self.filter, active, k, prices, below, self.reach, beat=self._beat)
+        found, floors = search(self.filter, active, k, prices, below, self.reach, beat=self._report_progress)
         self.lists.floors[active] = np.maximum(self.lists.floors[active], floors)
         self._make_room(active, k)
         trade.admit(self.space, self.lists, active, found, self.row_limits, self.column_limits)
@@ -216,7 +216,7 @@ class Solver:
                 self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
                 self.limits, step, slack, min(BIDS, max_bids), n_searches,
             )  # fmt: skip
-            self._beat()
+            self._report_progress()
             max_bids -= made[0]
             max_searches -= made[1]
             if made[0] < BIDS and made[1] == n_searches > 0:
@@ -263,7 +263,7 @@ class Solver:
         n_vain, fewest = 0, int(self.market.left.sum())
         while self.n_rounds < self.max_rounds and n_vain < MOST_IN_VAIN:
             status = augment(self.lists, self.market, self.paths, wanted, SCANS)
-            self._beat()
+            self._report_progress()
             if status == PAUSED:
                 continue
             if status != WAITING or not self.extend(np.flatnonzero(wanted)):
