@@ -259,7 +259,7 @@ def _supply(known: pl.DataFrame, name: str, exact: pl.Series) -> _Supply:
     unread = int((values.is_null() & summed["value"].is_not_null()).sum())
     if unread:
         raise DataError(
-            f"the marginals have {count_noun(unread, 'value')} of `{name}` of another data type than the column",
+            f"the marginals have {count_noun(unread, 'value')} of `{name}` of another type than the column",
             hint="write numbers with a point and dates as 2026-11-15",
         )
     return _Supply(name, values, summed["count"].to_numpy())
