@@ -174,10 +174,10 @@ class RenamedWarning(NoteWarning, FutureWarning):
 def trouble_with(error: OSError | UnicodeDecodeError) -> str:
     """Why a file cannot be used, in plain words."""
     if isinstance(error, IsADirectoryError):
-        return "a folder"
+        return "it is a folder"
     if isinstance(error, UnicodeDecodeError):
-        return "something other than text in UTF-8"
-    return error.strerror.lower() if error.strerror else "a damaged file, or one of another format"
+        return "it is not text in UTF-8"
+    return error.strerror.lower() if error.strerror else "it is damaged, or has another format"
 
 
 def note_renamed(what: str, old: str, new: str) -> None:

@@ -183,7 +183,7 @@ def test_the_starter_plan_has_everything_found(run, people, tmp_path):
     assert "# `town` determines `county`\nrelated = [" in text
     undecided = run("check", "plan.toml")
     assert undecided[0] == 2
-    assert "got none for: `x`" in undecided[2]
+    assert "these columns have no role: `x`" in undecided[2]
 
 
 def test_once_decided_the_starter_plan_runs(run, people, tmp_path):

@@ -92,11 +92,15 @@ def test_what_cannot_go_well_is_told_before_the_work(run, people, tmp_path):
     (tmp_path / "there.csv").write_text("x\n")
     people.write_csv(tmp_path / "more.csv")
     for arguments, told, exit_code in (
-        (("people.csv", *method, "-o", "people.csv", "--overwrite", *COLUMNS), "must not be an original", 3),
+        (
+            ("people.csv", *method, "-o", "people.csv", "--overwrite", *COLUMNS),
+            "same file as the original",
+            3,
+        ),
         (("people.csv", *method, "-o", "there.csv", *COLUMNS), "exists already", 3),
         (
             ("people.csv", *method, "-o", "more.csv", "--overwrite", "--resource", "r=more.csv", *COLUMNS),
-            "must not be an original",
+            "same file as the original",
             3,
         ),
         (("people.csv", *method, "-o", "o.csv", "--drop", "nome"), "there is no column `nome`", 2),

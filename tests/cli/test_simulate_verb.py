@@ -76,7 +76,7 @@ def test_pictures_of_risk(run, tmp_path):
     drawn = set(re.findall(r'id="chart-([^"]+)"', text))
     assert drawn == {name for each in twin["sections"] for name in each["charts"]}
     assert drawn <= set(re.findall(r'"([a-z]+-\d+)": ?\{', text))  # what is drawn there is in the page, too
-    assert "To read the picture" in text
+    assert re.search(r"Example: \d+ of 300 records have a risk above", text)
     shares = next(each["rows"] for each in twin["sections"] if "columns-1" in each["charts"])
     assert [row[2] for row in shares] == sorted((row[2] for row in shares), reverse=True)
     assert run("risk", "builtin:patients?n=300", "-m", "suda", "--report", str(page))[0] != 0  # it is there

@@ -82,7 +82,7 @@ def test_another_original_a_place_without_a_trail_and_an_old_trail(run, made, tm
     pl.read_csv(tmp_path / "people.csv").with_columns(pl.col("wage") + 1).write_csv(tmp_path / "other.csv")
     code, _, err = run("verify", ".", "--original", "other.csv")
     assert code == 3
-    assert "other records" in err
+    assert "this is not the original that was released: its records differ" in err
     assert run("verify", "people.csv")[0] == 3
     trail = place.with_suffix(".private.json")
     said = json.loads(trail.read_text())

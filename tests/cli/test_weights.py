@@ -118,5 +118,5 @@ def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
     code, _, err = run("release", "plan.toml", "--out", "folder")
     assert code == 0, err
     note = (tmp_path / "folder" / "change-note.md").read_text()
-    assert "Each record has the mean weight of those that look alike" in note
-    assert "mended" not in note
+    assert "Each record has the mean weight of its class" in note
+    assert "Corrected" not in note

@@ -121,8 +121,12 @@ def keyed(columns, **more):
 SOME = [list("aabbc"), list("xyxyx")]
 UNIQUE = [[f"v{i}" for i in range(12)], list("xy") * 6]
 ODD = {
-    "register smaller than the sample": (keyed(SOME), {"population_size": 3}, "must hold its sample"),
-    "weights below 1": (keyed(SOME, w=[0.5] * 5), {}, "must hold its sample"),
+    "register smaller than the sample": (
+        keyed(SOME),
+        {"population_size": 3},
+        "must not be smaller than its sample",
+    ),
+    "weights below 1": (keyed(SOME, w=[0.5] * 5), {}, "must not be smaller than its sample"),
     "nothing told": (keyed(SOME), {}, "`fraction`"),
     "all unique": (keyed(UNIQUE), {"fraction": 0.1}, ""),
     "all alike": (keyed([["a"] * 9, ["x"] * 9]), {"fraction": 0.1}, ""),

@@ -158,7 +158,7 @@ def test_who_leaves_alone_is_replaced_by_a_counterfeit():
     (_, _), (release, _) = published([people, {1: "a"}], 2)
     assert signature_of(release, 1) in (["a", "b"], ["b", "a"])
     assert release.provenance[0].notes == (
-        "1 values are counterfeits, nobody's: leave out the rows without keys",
+        "1 value is a counterfeit of no person: ignore the rows without keys",
     )
     assert release.source_rows.tolist().count(-1) == 1
 
@@ -229,7 +229,8 @@ def test_a_value_that_nobody_else_has_is_not_put_among_counterfeits():
     people = {who: ILLS[who % 6] for who in range(12)}
     same = [who for who in people if who % 6 == 0]  # of one value, and of one past
     for changed in ({0: "gout"}, {50: "gout"}, dict.fromkeys(same, "gout")):
-        with pytest.raises(UnreachableError, match=f"got: {len(changed)} people with new ones") as caught:
+        who = "1 person with a new value" if len(changed) == 1 else f"{len(changed)} people with new values"
+        with pytest.raises(UnreachableError, match=f"got: {who} that no one else has") as caught:
             published([people, people | changed], 2)
         assert "gout" not in str(caught.value)
 
@@ -287,7 +288,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(RefusedError, match="weights"):
         MInvariantBuckets(m=2).apply(table.aimed_at(("age",)), Run(seed=1))
     twice = pl.concat([register({1: "a", 2: "b"}).frame] * 2)
-    with pytest.raises(RefusedError, match="one record of each person"):
+    with pytest.raises(RefusedError, match="one record per person, got: 2 more"):
         MInvariantBuckets(m=2).apply(Table(twice, SCHEMA).aimed_at(("age",)), Run(seed=1))
 
 

@@ -64,7 +64,8 @@ def test_the_node_found_is_that_of_a_naive_scan(records, k, model, objective, ag
     stars = [all(cell == "*" for cell in row) for row in release.table.frame.select("a", "b", "c").rows()]
     if wanted.fate == "suppressed":
         assert all(stars[i] for i in wanted.failing)
-    assert f"{objective} {wanted.value:.6g} with {len(wanted.failing)} record" in " ".join(release.notes)
+    assert f"{objective} {wanted.value:.4g} with {len(wanted.failing)} record" in " ".join(release.notes)
+    assert f"{release.figures[objective]:.6g}" == f"{wanted.value:.6g}"
 
 
 # What is asked holds --------------------------------------------------------------------------------------

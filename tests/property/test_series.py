@@ -160,7 +160,7 @@ def test_a_step_must_protect_the_columns_it_did():
     first = people(range(40), range(40))
     recipe, wider = (Recipe((Step(UncorrelatedNoise(), names),)) for names in (("pay",), ("pay", "debt")))
     one = recipe.apply(first, Run(randomness=ByPerson(1, series=series_after(recipe=recipe))))
-    with pytest.raises(PlanError, match="the columns that it did"):
+    with pytest.raises(PlanError, match="protected `pay` in the earlier release, and `debt`, `pay` now"):
         wider.apply(first, Run(randomness=ByPerson(2, series=series_after(one, recipe=recipe))))
 
 

@@ -225,7 +225,8 @@ def test_report(people, k, suppression):
     release = GlobalRecoding(k=k, suppression=suppression).apply(table, run)
     node, loss, suppressed = REPORT[k, suppression]
     assert "".join(map(str, levels_of(release))) == node
-    assert note_of(release, "loss").startswith(f"loss {loss} with {suppressed:,} record")
+    assert note_of(release, "loss").startswith(f"loss {loss:.4g} with {suppressed:,} record")
+    assert f"{release.figures['loss']:.6g}" == f"{loss:.6g}"
 
 
 @pytest.mark.parametrize(("k", "suppression"), [(5, 5), (10, 0)])
@@ -252,7 +253,8 @@ def test_naive_scan_of_five_keys(people, k, suppression):
             best = min(best, (float(np.exp(np.log1p(means).mean()) - 1), node, int(rare.sum())))
     release = GlobalRecoding(k=k, suppression=suppression).apply(table, run)
     assert tuple(release.fitted.levels[name] for name in names) == best[1]
-    assert note_of(release, "loss").startswith(f"loss {best[0]:.6g} with {best[2]:,} record")
+    assert note_of(release, "loss").startswith(f"loss {best[0]:.4g} with {best[2]:,} record")
+    assert f"{release.figures['loss']:.6g}" == f"{best[0]:.6g}"
 
 
 @pytest.mark.parametrize(("k", "arx"), [pytest.param(5, 0.932, marks=pytest.mark.slow), (10, 0.905)])

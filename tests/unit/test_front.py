@@ -129,7 +129,7 @@ def test_a_release_for_someone(patients, tmp_path):
     assert "Columns" in made.report(tmp_path / "page.html").read_text()
     assert json.loads((tmp_path / "page.json").read_text())["public"] is False
     assert "Public form." in made.report(tmp_path / "page.html", public=True, overwrite=True).read_text()
-    with pytest.raises(PlanError, match="every column must have a role"):
+    with pytest.raises(PlanError, match="these columns have no role: `x`"):
         sfumato.release(patients.with_columns(x=pl.int_range(120) % 7))
 
 

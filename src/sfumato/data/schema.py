@@ -400,8 +400,8 @@ def _merged_units(numbers: pl.Series) -> Iterator[str]:
     bits = 24 if numbers.dtype == pl.Float32 else 53
     if large := int((numbers.is_not_nan() & (numbers.abs() >= 2**bits)).sum()):
         yield (
-            f"column `{numbers.name}` identifies units and has {count_noun(large, 'float')} above 2^{bits}, "
-            "where two different numbers may be one: read the column as text"
+            f"column `{numbers.name}` identifies units and has {count_noun(large, 'float')} of 2^{bits} or "
+            "more, where two different numbers may be one: read the column as text"
         )
 
 

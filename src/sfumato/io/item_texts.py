@@ -37,7 +37,8 @@ def join(sets: pl.Series, separator: str) -> pl.Series:
     held = items.str.contains(bare, literal=True) | (items.str.strip_chars() != items) | (items == "")
     if held.any():
         raise WriteError(
-            f"`{sets.name}` has {count_noun(int(held.sum()), 'item')} with a separator or a blank at an end",
+            f"`{sets.name}` has {count_noun(int(held.sum()), 'item')} that could not be read back: empty, or "
+            "with the separator in it or a blank at an end",
             hint="choose another `separator` for the column, or write Parquet, which holds lists",
         )
     empty = (sets.list.len() == 0).fill_null(value=False)

@@ -14,14 +14,18 @@ from sfumato.data.hierarchy.grow import present_values
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, RefusedError, quoted
+from sfumato.errors import PlanError, RefusedError, UnknownNameError, quoted
 
 T = TypeVar("T")
 
 
 def declared_hierarchy(run: Run, resource: str, column: str) -> Hierarchy:
     """The hierarchy that a resource is, which a column or parameter names."""
-    hierarchy: object = run.resource(Resource(resource))
+    try:
+        hierarchy: object = run.resource(Resource(resource))
+    except UnknownNameError as error:
+        message = f"{error.message}, the hierarchy of `{column}`"
+        raise UnknownNameError(message, hint=error.hint) from None
     if not isinstance(hierarchy, Hierarchy):
         raise PlanError(
             f"the resource `{resource}` of `{column}` must be a hierarchy, got: something else",

@@ -179,7 +179,8 @@ class MInvariantBuckets(DeassociatingMethod):
         whole = whole.with_values(column, pl.Series(false, dtype=pl.Int64), column=counted)
         release = split_into_tables(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
-        note = f"{count_noun(n_false, 'value')} are counterfeits of no person: ignore the rows without keys"
+        what = "1 value is a counterfeit" if n_false == 1 else f"{n_false:,} values are counterfeits"
+        note = f"{what} of no person: ignore the rows without keys"
         release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
         if not n_false:
             return release
@@ -215,9 +216,10 @@ class MInvariantBuckets(DeassociatingMethod):
             new = {value for value in own if often[value] == 1 and value not in before}
             bare += sum(real.values()) if len(real_values) < len(own) and real_values <= new else 0
         if bare:
+            who = "1 person with a new value" if bare == 1 else f"{bare:,} people with new values"
             raise UnreachableError(
-                f"a value among counterfeits must occur for other people, now or before, got: {bare} people "
-                "with new values that no one else has",
+                "a value among counterfeits must occur for other people, now or before, got: "
+                f"{who} that no one else has",
                 hint="recode rare values first, or remove these records",
             )
 

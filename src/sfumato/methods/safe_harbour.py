@@ -111,7 +111,7 @@ class SafeHarbour(Method):
     >>> release.data["race"].to_list(), release.data["town"].to_list()
     (['a', 'a', '*', '*', '*'], ['Ely', 'Ely', 'Ely', 'Ely', '*'])
     >>> release.provenance[0].notes
-    ('1 record still alike to fewer than 2 when the order ended',)
+    ('1 record still in classes of fewer than 2 when the order ended',)
     """
 
     name = "safe-harbour"

@@ -49,7 +49,7 @@ def read_key(place: Path) -> bytes:
         shared = place.stat().st_mode & _OTHERS_MAY
         text = place.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ReadError(f"cannot read the key `{place}`, got: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read the key `{place}`: {trouble_with(error)}") from None
     if shared:
         raise ReadError(
             f"other users can read the key `{place}`",

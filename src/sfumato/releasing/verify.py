@@ -92,7 +92,7 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     try:
         states = states_of(folder)
     except OSError as error:
-        raise ReadError(f"cannot read the folder `{folder}`, got: {trouble_with(error)}") from None
+        raise ReadError(f"cannot read the folder `{folder}`: {trouble_with(error)}") from None
     notes = [
         f"`{name}` is a signature, which sfumato does not check: ask the person who made it how to"
         for name, state in states.items()

@@ -275,7 +275,7 @@ def _protected_control(evidence: Evidence) -> str | None:
         of_people, others = (set(each[each >= 0].tolist()) for each in codes)
         if both := len(of_people & others):
             return (
-                f"the control group must not be in the original, got: {both} of its `{person}` who are "
+                f"{both} of the control group are also in the original by `{person}` "
                 "(leave the column out of the control group if its numbers mean other people there)"
             )
     return _why_not_control(original, control)
@@ -294,8 +294,7 @@ def _why_not_control(original: Table, control: Table) -> str | None:
     again, twins = int((counts[numbers[n:]] > 0).sum()), int((counts[numbers[:n]] > 1).sum())
     if wilson(again, len(control), _STRANGE)[0] <= wilson(twins, n, _STRANGE)[1]:
         return None
-    found = f"{again} of its {len(control)} records, which are"
-    return f"the control group must not be in the original, got: {found}"
+    return f"the control group is in the original: {again} of its {len(control)} records are there too"
 
 
 def number_records(table: Table) -> Ints:

@@ -246,7 +246,7 @@ class SinglingOut(AttackMeasure):
         asked, best = score.details.get("queries", 0), str(score.details.get("attack", next(iter(trials))))
         if math.isnan(score.value) or int(asked) >= self.queries:
             return score
-        why = "one claim for each person of the original" if int(asked) >= sizes[0] else drawn_from[best]
+        why = "as many claims as the original has people" if int(asked) >= sizes[0] else drawn_from[best]
         return replace(score, details={**score.details, "fewer_queries": why})
 
     def _claims(

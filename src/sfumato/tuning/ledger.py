@@ -143,10 +143,8 @@ def kept_seed(ledger: Path) -> int | None:
 
 
 def _not_writable(path: Path | None, error: OSError | sqlite3.Error) -> WriteError:
-    found = trouble_with(error) if isinstance(error, OSError) else "a database that takes no data"
-    return WriteError(
-        f"cannot write the ledger `{path}`, got: {found}", hint="check free space and permissions"
-    )
+    found = trouble_with(error) if isinstance(error, OSError) else "the database takes no data"
+    return WriteError(f"cannot write the ledger `{path}`: {found}", hint="check free space and permissions")
 
 
 def _another_file(path: Path) -> ReadError:

@@ -81,7 +81,9 @@ def test_semantic_microaggregation_groups_what_is_alike():
     ],
 )
 def test_values_without_a_hierarchy_are_refused(resources, values, got):
-    with pytest.raises(PlanError, match="nominal=hierarchy must find") as raised:
+    with pytest.raises(
+        PlanError, match="nominal=hierarchy must be given a hierarchy of each nominal column"
+    ) as raised:
         Mdav(k=2, nominal="hierarchy").apply(jobs(values), Run(seed=1, resources=resources))
     assert got in str(raised.value)
     assert "piper" not in str(raised.value)

@@ -72,7 +72,7 @@ def test_one_column_may_be_named_and_the_other_stays():
     assert "debt" in release.tables["qit"].names
     scores = assess(people(), release, ["l(sensitive=ill)", "l(sensitive=debt)", "l"], seed=1)
     assert [each.value for each in scores.values()][:2] == [4.0, 1.0]
-    assert "that stand apart from their records and 1 that do not" in scores["l"].reason
+    assert "cannot judge both at once: 1 in buckets and 1 beside their records" in scores["l"].reason
 
 
 def test_anatomy_makes_as_many_buckets_as_can_have_l_records():
@@ -240,7 +240,7 @@ def test_who_knows_all_keys_finds_them_in_whichever_table_they_stand():
         shuffled, origin=Origin.unknown(), layout=replace(shuffled.layout, moved={}, sources={})
     )  # read by who is not the owner
     reason = assess(table, strange, ["membership"], seed=1, resources=control)["membership"].reason
-    assert "`age` (apart from its records)" in reason
+    assert "`age` (in buckets)" in reason
     scores = assess(table, shuffled, ["linkability", "xy-anonymity"], seed=1, resources=control)
     assert "beside each other" in scores["linkability"].reason
     assert "only the bucket is told" in scores["xy-anonymity"].reason
@@ -288,7 +288,7 @@ def test_households_that_can_be_put_together_are_not_said_to_be_safe():
         Schema((*table.schema.columns, house)),
     )
     release = protect(homes, Anatomy(l=2), seed=1)
-    assert "got: `house`" in assess(homes, release, ["l"], seed=1)["l"].reason
+    assert "`house` links the records of several of them" in assess(homes, release, ["l"], seed=1)["l"].reason
 
 
 def test_a_bucket_column_gets_a_name_that_is_free():

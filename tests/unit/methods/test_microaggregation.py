@@ -448,5 +448,5 @@ def test_where_none_is_missing_or_enough_are_there_is_nothing_to_say():
 
 def test_in_python_it_is_a_warning():
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, None], "b": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
-    with pytest.warns(NoteWarning, match=r"alike to fewer than k, .*: 3 records;"):
+    with pytest.warns(NoteWarning, match=r"in a class of fewer than k, .*: 3 records;"):
         sfumato.protect(frame, "mdav(k=3)", columns=["a", "b"])

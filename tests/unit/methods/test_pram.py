@@ -209,7 +209,7 @@ def test_a_household_changes_together_only_if_rules_allow_all_of_it_the_same():
     alone = protect(table, Recipe((Step(Pram(retain=0.2), ("area",)),)), seed=1)
     assert rule.violations(alone.table.frame) == 0
     step = Step(Pram(retain=0.2), ("area",), together="home")
-    with pytest.raises(DataError, match="`age` must be the same for all records of a `home`"):
+    with pytest.raises(DataError, match="`age` must be equal in all records of a `home`"):
         protect(table, Recipe((step,)), seed=1)
     grown = table.with_values("age", pl.Series("age", np.repeat([30, 9, 40], 2).tolist() * 20))
     release = protect(grown, Recipe((step,)), seed=1)  # a household of children, and two of adults

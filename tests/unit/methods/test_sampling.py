@@ -95,7 +95,7 @@ def test_households_that_nobody_tells_are_refused():
 
 
 def test_one_value_for_a_household_is_refused():
-    with pytest.raises(PlanError, match="without `together`"):
+    with pytest.raises(PlanError, match="cannot be used with `together`, got: `h`"):
         Recipe((Step(Sampling(), ("job",), together="h"),)).apply(
             _table(4, household=[1, 1, 2, 2]), Run(seed=1)
         )

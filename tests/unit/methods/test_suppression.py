@@ -321,7 +321,7 @@ def test_a_population_that_lacks_people_is_refused():
     people = table_of({"job": ["cook"]})
     run = Run(seed=1, resources={"people": people})
     step = Step(RecordSuppression(k=1, also=["delta-presence(population=people) <= 0.5"]), ("job",))
-    with pytest.raises(RefusedError, match="must hold all who were released"):
+    with pytest.raises(RefusedError, match="must contain everybody in the release"):
         Recipe((step,)).apply(table_of({"job": JOBS}), run)
 
 

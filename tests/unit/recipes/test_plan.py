@@ -140,10 +140,10 @@ def test_a_missing_plan(tmp_path):
 
 
 def test_a_plan_that_is_a_folder_or_not_text(tmp_path):
-    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: a folder"):
+    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: it is a folder"):
         Plan.read(tmp_path)
     (tmp_path / "plan.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: something other than text"):
+    with pytest.raises(ReadError, match=r"cannot read the plan `.*`: it is not text"):
         Plan.read(tmp_path / "plan.toml")
 
 

@@ -201,7 +201,7 @@ def test_a_trail_of_a_later_version_is_not_read(home):
 
 def test_a_folder_with_files_needs_leave_and_must_be_a_release(home):
     made, _ = released(home)
-    with pytest.raises(WriteError, match="must not exist yet"):
+    with pytest.raises(WriteError, match="exists already and is not empty"):
         made.write(home / "out")
     (home / "mine").mkdir()
     made.write(home / "mine")  # an empty one is as good as none
@@ -220,7 +220,7 @@ def test_what_is_anybody_elses_is_never_lost(home, name):
     made, _ = released(home)
     (home / "out" / name).parent.mkdir(exist_ok=True)
     (home / "out" / name).write_text("mine")
-    with pytest.raises(WriteError, match=f"got: `{name}`, which is none of the release"):
+    with pytest.raises(WriteError, match=f"is not overwritten: `{name}` is not part of its release"):
         made.write(home / "out", overwrite=True)
     assert (home / "out" / name).read_text() == "mine"
 
@@ -374,7 +374,7 @@ def test_copies_and_tables_that_are_joined(home):
 def test_a_database_is_no_file_of_a_folder(home):
     plan = planned(home)
     plan.write_text(plan.read_text().replace('"out.csv"', '"sqlite:///x.db?table=t"'))
-    with pytest.raises(PlanError, match="must be a file, got: a table of a database"):
+    with pytest.raises(PlanError, match="needs a file as its output, got: a table of a database"):
         sfumato.release(plan).write(home / "out")
     plan.write_text(plan.read_text().replace('"sqlite:///x.db?table=t"', '"report.json"'))
     with pytest.raises(PlanError, match="cannot have a table called"):

@@ -22,7 +22,7 @@ def test_a_report_without_time_has_what_was_judged_and_says_of_the_rest_that_the
     told = replace(released, seconds=0.0).tell().to_dict(public=False)
     text = str(told)
     assert LATE in text
-    judged = [each for each in released.outcome.judgements if each.met]
+    judged = [each for each in released.outcome.judgements if each.is_met]
     assert judged
     assert released.seconds > 0
 

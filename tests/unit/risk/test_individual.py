@@ -310,7 +310,7 @@ def test_a_household_of_two():
     assert score.details["households"] == 2
     assert (
         score_of(measure, table_of(a=["x"])).reason
-        == "household-risk must find a column of households, got: none"
+        == "household-risk needs a column of households: give it the role household"
     )
 
 

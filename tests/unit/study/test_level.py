@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import ClassVar
@@ -559,9 +560,9 @@ def test_as_safe_as_this_release():
     assert asked.winner.scores["dbrl"].mean <= level
     with pytest.raises(ParameterError, match="has no level"):
         sfumato.compare(table, ["mdav"], require=["dbrl"], rank_by="il1s")
-    with pytest.raises(ParameterError, match="`level` must be left out"):
+    with pytest.raises(ParameterError, match="`level` cannot be given together with requirements"):
         sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], level=0.1)
-    with pytest.raises(ParameterError, match="`hold` must be left out"):
+    with pytest.raises(ParameterError, match="`hold` cannot be given together with requirements"):
         sfumato.compare(table, ["mdav"], require=["dbrl <= 0.1"], hold="dbrl")
     with pytest.raises(RefusedError, match="do not map") as caught:
         sfumato.compare(table, ["mdav"], require=["dbrl"], level=Release.of(release.table))
@@ -577,10 +578,11 @@ def test_any_measure_can_be_held_or_says_why_not(measure):
     hold = {"hold": measure, "level": release, "rank_by": other, "repeats": 1, "seed": 1}
     scores = sfumato.assess(table, release, [measure], seed=1)
     if scores[measure].status in {Status.REFUSED, Status.NOT_ESTIMABLE}:
-        with pytest.raises((RefusedError, DataError), match=r"must .*, got: "):
+        assert len(scores[measure].reason.split()) > 3
+        with pytest.raises((RefusedError, DataError), match=re.escape(scores[measure].reason)):
             sfumato.compare(table, [Mdav(k=3)], **hold)
     elif cls.tells.why_not_required or not math.isfinite(scores[measure].value):
-        with pytest.raises(ParameterError, match=r"must be a number|cannot be held"):
+        with pytest.raises(ParameterError, match=r"must be a number|is only reported, not held at a level"):
             sfumato.compare(table, [Mdav(k=3)], **hold)
     else:
         found = sfumato.compare(table, [Mdav(k=3)], **hold)

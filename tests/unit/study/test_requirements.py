@@ -280,7 +280,7 @@ def test_only_a_certain_number_meets_a_requirement(status):
 
 
 def test_bad_questions():
-    with pytest.raises(ParameterError, match="a requirement and a run, got: 0 and 3"):
+    with pytest.raises(ParameterError, match="a search needs requirements and runs, got: 0 and 3"):
         search(Shift())
     with pytest.raises(ParameterError, match="got: 1 and 0"):
         search(Shift(), at_least(1), repeats=0)

@@ -95,7 +95,7 @@ def test_what_has_no_number_says_why():
     found = simulate(table, Run(seed=1), fraction=0.2, draws=3, measures=[PopulationUniqueness()])
     told = found.to_dict()["estimators"][0]
     assert (told["draws"], told["not_estimable"], told["bias"]) == (0, 3, None)
-    assert "differ in the keys" in told["reason"]
+    assert "every person of the sample is unique in the keys" in told["reason"]
     assert "none of the estimators" in found.verdict()[0]
     assert not specs_of(simulation_pictures(found).sections)
 
