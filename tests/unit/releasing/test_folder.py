@@ -209,9 +209,9 @@ def test_a_folder_with_files_needs_leave_and_must_be_a_release(home):
     (home / "other" / "thesis.txt").write_text("mine")
     with pytest.raises(WriteError, match="it is not a release folder"):
         made.write(home / "other", overwrite=True)
-    with pytest.raises(WriteError, match="must be a folder, got: a file"):
+    with pytest.raises(WriteError, match="is a file, not a folder"):
         made.write(home / "people.csv", overwrite=True)
-    with pytest.raises(WriteError, match=r"the folder of .* must exist"):
+    with pytest.raises(WriteError, match=r"Folder not found: .*/no$"):
         made.write(home / "no" / "where")
 
 
