@@ -273,7 +273,7 @@ class GlobalRecoding(EnforcingMethod):
         )
         notes = [
             f"levels: {at}",
-            f"{self.objective} {value(best.score):.4g} with {n_suppressed} suppressed",
+            f"{self.objective} {_figure(value(best.score))} with {n_suppressed} suppressed",
             f"{search.looked_at:,} of {count_noun(search.n_nodes, 'combination')} of levels evaluated",
         ]
         low = value(best.score)
@@ -422,3 +422,8 @@ def _failing(
     shown = whole.lattice.write(whole.table, tried)
     records = whole.guarantee.failing(shown, whole.run)[rows]
     return np.bincount(groups[records], minlength=n_groups) > 0
+
+
+def _figure(value: float) -> str:
+    """A number in four digits; large ones are whole."""
+    return f"{value:.0f}" if abs(value) >= 10_000 else f"{value:.4g}"  # noqa: PLR2004

@@ -119,17 +119,22 @@ def more_than_fate(column: Column) -> bool:
 
 def happened(heading: str, column: Column) -> str:
     """What happened to a column, in a line that stands alone."""
-    return f"{heading}: {column['became']}" if more_than_fate(column) else heading
+    return _under(heading, column["became"]) if more_than_fate(column) else heading
+
+
+def _under(heading: str, became: str) -> str:
+    """A sentence under its heading; ranges, groups and suppressed cells say it themselves."""
+    return became if heading in {_RANGES, _GROUPS, _SUPPRESSED} else f"{heading}: {became}"
 
 
 def loss_sentences(columns: Sequence[Column], steps: Sequence[Mapping[str, Any]]) -> str:
     """What was lost, in a sentence for each thing that happened to columns."""
     parts = ["Information loss."]
     for heading, own in by_fate(columns, steps).items():
-        became = names_or_count([each["column"] for each in own])
+        sentence = f"{heading}: {names_or_count([each['column'] for each in own])}"
         if len(own) <= _MOST_NAMED and any(map(more_than_fate, own)):
-            became = "; ".join(each["became"] for each in own)
-        parts.append(f"{heading}: {became}.")
+            sentence = _under(heading, "; ".join(each["became"] for each in own))
+        parts.append(f"{sentence}.")
     return " ".join(parts)
 
 

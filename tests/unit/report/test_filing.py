@@ -452,7 +452,7 @@ def test_the_data_card_says_what_is_missing():
     assert "## Recipients\n\na; b\n" in card
     assert "## Legal basis\n\nnot stated\n" in card
     assert "Recipients must not try to re-identify anyone" in card
-    assert "| age | continuous | Shown as ranges: age within 5 |" in card
+    assert "| age | continuous | age within 5 |" in card
     assert "| name | nominal | Removed |\n" in card
 
 

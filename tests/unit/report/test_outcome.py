@@ -288,7 +288,7 @@ def test_the_first_page_says_against_whom_what_was_lost_of_which_file_and_who_de
     found = Released(carry_out(plan, run, table=table), None, "as the plan says", run).tell()
     first = html.unescape(header(found.page(public=False)))
     assert "Judged against an intruder who knows age, region and sex." in first
-    assert "Information loss. Shown as ranges: age given as ranges, typically 29 wide" in first
+    assert "Information loss. age given as ranges, typically 29 wide" in first
     assert re.search(r"Unchanged: [^.]*income and illness\.", first)
     assert hashlib.sha256((tmp_path / "people.csv").read_bytes()).hexdigest() in first
     assert table.digest.hex() in first
