@@ -10,9 +10,13 @@ from starlette.responses import JSONResponse, Response
 
 from sfumato.errors import UnknownNameError
 from sfumato.web.answers import go, show, texts_of
+from sfumato.web.history import PlanVersion
 from sfumato.web.start_page import free_folder, keep_release
 from sfumato.web.state import ServerState
 from sfumato.web.workers import Job, WorkerError
+
+#: Minutes of a search where the form says nothing, and the most.
+_MINUTES, _MOST_MINUTES = 2, 600
 
 
 async def desk(state: ServerState, request: Request) -> Response:
@@ -24,7 +28,7 @@ async def desk(state: ServerState, request: Request) -> Response:
     if "score" not in results:
         results["score"] = await worker.call("score", toml=version.toml)
         state.history.keep_result(version.id, "score", results["score"])
-    results |= {name: found for (number, name), found in state.drawn.items() if number == version.id}
+    results |= _in_memory(state, session, version)
     parts = await worker.call("recipe", toml=version.toml)
     versions = [
         {"id": each.id, "parent": each.parent, "action": each.action, "made": each.made}
@@ -36,6 +40,17 @@ async def desk(state: ServerState, request: Request) -> Response:
         "results": results, "versions": versions, "jobs": jobs, **parts,
     }  # fmt: skip
     return show(request, "desk", content)
+
+
+def _in_memory(state: ServerState, session: int, version: PlanVersion) -> dict[str, Any]:
+    """What is never written down: pictures of this plan, and the newest comparison on the way to it."""
+    results = {name: found for (number, name), found in state.drawn.items() if number == version.id}
+    line = state.history.line(session, version)
+    source = next((each for each in line if (each.id, "comparison") in state.drawn), None)
+    if source is not None:
+        results["comparison"] = state.drawn[source.id, "comparison"]
+        results["comparison_of"] = "" if source.id == version.id else source.action
+    return results
 
 
 async def change_plan(state: ServerState, request: Request) -> Response:
@@ -97,16 +112,22 @@ async def begin_job(state: ServerState, request: Request) -> Response:
     session, kind = request.path_params["session"], request.path_params["kind"]
     version, own = state.require_plan(session), state.history.session(session)
     async with request.form() as form:
-        texts = texts_of(form, "override", "folder")
+        texts = texts_of(form, "override", "minutes", "intruder")
         methods = [str(each) for each in form.getlist("methods")]
 
     def keep(name: str) -> Callable[[Job], None]:
         return lambda job: state.drawn.update({(version.id, name): job.content})
 
-    if kind == "compare":
+    if kind == "tune":
+        job = state.jobs.add(
+            session, "find_recipe", "Find the recipe that loses least",
+            lambda done: _keep_search(state, done, version.id),
+            toml=version.toml, minutes=_minutes(texts.get("minutes", "")),
+        )  # fmt: skip
+    elif kind == "compare":
         job = state.jobs.add(
             session, "compare_methods", "Compare methods at equal risk", keep("comparison"),
-            toml=version.toml, methods=methods,
+            toml=version.toml, methods=methods, intruder=texts.get("intruder", ""),
         )  # fmt: skip
     elif kind == "pictures":
         job = state.jobs.add(session, "pictures", "Measure and draw", keep("pictures"), toml=version.toml)
@@ -129,10 +150,30 @@ async def begin_job(state: ServerState, request: Request) -> Response:
     return go(request, f"/jobs/{job.id}")
 
 
+def _minutes(text: str) -> float:
+    """How long a search may take, by what a form says."""
+    try:
+        minutes = float(text.replace(",", ".") or _MINUTES)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes <= _MOST_MINUTES:
+        raise WorkerError(f"The minutes must be a number above 0 and up to {_MOST_MINUTES}.")
+    return minutes
+
+
+def _keep_search(state: ServerState, job: Job, version: int) -> None:
+    """Make what a search found the present plan, as a child of the plan that was searched."""
+    state.require_plan(job.session)  # an edit from outside is kept before the file is written
+    state.history.go_to(job.session, version)
+    made = state.keep(job.session, job.content["toml"], f"found by the search: {job.content['recipe']}")
+    content = {name: job.content[name] for name in ("candidates", "sentences")}
+    state.history.keep_result(made.id, "search", content)
+
+
 async def charts(state: ServerState, request: Request) -> Response:
     """The charts of a result, for the script that draws them."""
     session, name = request.path_params["session"], request.path_params["name"]
-    drawn = state.drawn.get((state.require_plan(session).id, name))
+    drawn = _in_memory(state, session, state.require_plan(session)).get(name)
     if drawn is None:
         raise UnknownNameError("There is no such picture.")
     return JSONResponse(drawn["charts"])

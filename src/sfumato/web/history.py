@@ -132,6 +132,13 @@ class PlanHistory:
             rows = base.execute("select id from plan where session = ? order by id", (session,)).fetchall()
             return [_version(base, int(row[0])) for row in rows]
 
+    def line(self, session: int, version: PlanVersion) -> list[PlanVersion]:
+        """A plan and all before it, back to the first."""
+        known, line = {each.id: each for each in self.versions(session)}, [version]
+        while line[-1].parent is not None:
+            line.append(known[line[-1].parent])
+        return line
+
     def go_to(self, session: int, version: int) -> PlanVersion:
         """Make an earlier, later or other plan the present one; what is done next branches off there."""
         with self._open() as base:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,8 @@ from sfumato.releasing.prepare import Prepared, prepare_release
 from sfumato.releasing.request import Request
 from sfumato.study.column_sentences import ColumnSentence
 from sfumato.study.evaluate import EvaluationCase, evaluate
+from sfumato.tuning.tuning_result import describe
+from sfumato.web.candidates import candidate_of, ranking_of
 from sfumato.web.fields import fields_of, settings_from
 
 #: Records of a quick look, where all of them would take longer than a second.
@@ -63,7 +66,7 @@ class Desk:
             self.tell({"kind": "progress", "content": vars_of(event)})
 
         def found(content: Mapping[str, Any]) -> None:
-            self.tell({"kind": "found", "content": content})
+            self.tell({"kind": "found", "content": candidate_of(content)})
 
         progress = Progress(report=report, found=found, stopped=self.stopped)
         return Run(progress=progress, resources=resources)
@@ -215,7 +218,12 @@ def recipe(desk: Desk, toml: str) -> dict[str, Any]:
         }
         for step in plan.recipe.steps
     ]
-    return {"steps": steps, "methods": _methods(table), "columns": _columns(plan)}
+    return {
+        "steps": steps,
+        "methods": _methods(table),
+        "columns": _columns(plan),
+        "intruders": _intruders(plan),
+    }
 
 
 def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
@@ -231,6 +239,15 @@ def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
 def _needs_setting(cls: type[Parameters]) -> bool:
     """Whether a method cannot be made without being told something."""
     return any(each.default is dataclasses.MISSING for each in cls.parameters())
+
+
+def _intruders(plan: Plan) -> list[dict[str, Any]]:
+    """Each intruder with the columns that they know, who knows most first."""
+    assert plan.schema is not None
+    schema = plan.schema.dropping(plan.left_out)
+    known = {each.name: schema.resolve(each.columns) or schema.known_columns() for each in plan.scenarios}
+    some = [{"name": name, "columns": list(columns)} for name, columns in known.items()]
+    return sorted(some, key=lambda each: -len(each["columns"]))
 
 
 def _columns(plan: Plan) -> list[dict[str, Any]]:
@@ -289,6 +306,16 @@ def _remove_step(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
     return _with_steps(plan, steps), f"removed {plan.recipe.steps[number].method.name}"
 
 
+def _use_recipe(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    """The steps of a candidate instead of those of the plan."""
+    try:
+        specs = json.loads(str(values.get("steps", "")))
+    except ValueError:
+        raise ParameterError("The steps of the candidate cannot be read.") from None
+    recipe = Recipe.from_list(specs)
+    return _with_steps(plan, recipe.steps), f"took {describe(recipe)}"
+
+
 def _set_role(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
     assert plan.schema is not None
     name, role = str(values["column"]), str(values["role"])
@@ -312,6 +339,7 @@ _EDITS: dict[str, Callable[[Plan, Mapping[str, Any]], tuple[Plan, str]]] = {
     "add-step": _add_step,
     "change-step": _change_step,
     "remove-step": _remove_step,
+    "use-recipe": _use_recipe,
     "set-role": _set_role,
     "set-profile": _set_profile,
     "describe": _set_about,
@@ -367,25 +395,54 @@ def _write_release(released: Any, folder: str) -> dict[str, Any]:
 
 
 @task
-def compare_methods(desk: Desk, *, toml: str, methods: Sequence[str], points: int = 4) -> dict[str, Any]:
-    """Bring methods to the risk of the plan's recipe, and rank them; as `sfumato compare` does."""
+def find_recipe(desk: Desk, *, toml: str, minutes: float) -> dict[str, Any]:
+    """The recipe that meets the plan's requirements and loses least, as `sfumato tune` finds it."""
+    from sfumato import front
+
+    plan = read_plan(toml)
+    known = (plan.recipe,) if plan.recipe.steps else ()
+    tuned = front.tune(
+        desk.table(plan), plan.demands, plan=plan, resources=load_resources(plan), minutes=minutes,
+        known=known, run=desk.run(),
+    )  # fmt: skip
+    content = tuned.to_dict()
+    return {
+        "toml": tuned.plan.to_toml(),
+        "recipe": describe(tuned.recipe),
+        "candidates": [candidate_of(each) for each in (content["recommended"], *content["runners_up"])],
+        "sentences": tuned.sentences(),
+    }
+
+
+@task
+def compare_methods(
+    desk: Desk, *, toml: str, methods: Sequence[str], intruder: str = "", points: int = 4
+) -> dict[str, Any]:
+    """Bring methods to the risk of the plan's recipe, and rank them; as `sfumato compare` does.
+
+    The risk is that from one ``intruder``, the plan's first if none is named.
+    """
     from sfumato import front
     from sfumato.report.charts import charts
     from sfumato.report.content import twin
 
     plan = read_plan(toml)
     table = desk.table(plan)
-    first = plan.recipe.steps[:1]
+    known = {each.name: each for each in plan.scenarios}
+    if intruder and intruder not in known:
+        raise UnknownNameError.of("scenario", intruder, known)
+    scenario = known[intruder] if intruder else plan.scenarios
     study = front.compare(
-        table, [*first, *methods], scenario=plan.scenarios, resources=load_resources(plan), repeats=2,
-        points=points, run=desk.run(),
+        table, [*plan.recipe.steps[:1], *methods], scenario=scenario, resources=load_resources(plan),
+        repeats=2, points=points, run=desk.run(),
     )  # fmt: skip
     content = twin(study, public=False)
-    ranking = [
-        {"label": each["label"], "rank": each.get("rank"), "remark": each["remark"]}
-        for each in content["outcomes"]
-    ]
-    return {"headline": content["headline"], "ranking": ranking, "charts": charts(content)}
+    return {
+        "headline": content["headline"],
+        "aim": f"{study.aim} against “{study.scenario.name}”",
+        "ranking": ranking_of(study, content),
+        "charts": {name: spec for name, spec in charts(content).items() if name == "map"},
+    }
 
 
 @task
