@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sfumato.recipes.plan import Plan
+from sfumato.web.strip import strip_of
 
 pytestmark = pytest.mark.xdist_group("web")
 
@@ -78,3 +79,67 @@ def test_steps_that_are_none_are_a_sentence(client, desk, steps):
     assert status in {404, 422}
     assert content["sentence"]
     assert "inside sfumato" not in content["sentence"]
+
+
+def test_two_plans_stand_side_by_side(client, desk):
+    _, now = client.get(f"/desk/{desk}")
+    one, other = now["versions"][0]["id"], now["version_id"]
+    status, content = client.get(f"/desk/{desk}/beside?one={one}&other={other}")
+    assert status == 200
+    assert [each["id"] for each in content["plans"]] == [one, other]
+    shown = {(each["short"], each["scenario"]): each["other"]["score"] for each in content["requirements"]}
+    for each in now["results"]["score"]["requirements"]:
+        assert shown[each["short"], each["scenario"]] == each["score"]
+    assert {each["name"] for each in content["columns"]} >= {"age", "sex", "illness"}
+    assert "This plan or that?" in html(client, f"/desk/{desk}/beside?one={one}&other={other}")
+
+
+@pytest.mark.parametrize("query", ["", "one=1", "one=x&other=y", "one=1&other=99999"])
+def test_plans_that_are_not_there_are_a_sentence(client, desk, query):
+    status, content = client.get(f"/desk/{desk}/beside?{query}")
+    assert status == 404
+    assert content["sentence"]
+
+
+_SCORE = {
+    "value": 3.0, "status": "ok", "interval": None, "interval_is_proved": False, "bound": None,
+    "confidence": None, "baseline": None, "reason": "",
+}  # fmt: skip
+
+
+def _strip(level=5.0, sign=">=", original=None, **score):
+    original = {**_SCORE, "value": 1.0, **(original or {})}
+    return strip_of({"score": {**_SCORE, **score}, "original": original, "level": level, "sign": sign})
+
+
+def test_a_strip_goes_from_the_original_to_what_is_asked():
+    made = _strip()
+    assert made["places"]["original"] < made["places"]["candidate"] < made["places"]["level"]
+    assert made["upwards"]
+    assert made["words"] == ["computed exactly"]
+    assert _strip(sign="<=", level=0.05)["upwards"] is False
+
+
+def test_numbers_far_apart_are_drawn_by_their_size():
+    places = _strip(value=1000.0, level=10.0)["places"]  # 1, 10 and 1,000: a third of the way
+    width = places["candidate"] - places["original"]
+    assert (places["level"] - places["original"]) / width == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (
+            {"status": "approximate", "interval": [2, 4], "interval_is_proved": True},
+            "between 2 and 4 (proved)",
+        ),
+        ({"status": "approximate", "interval": [2, 4], "confidence": 95}, "with 95 % confidence"),
+        ({"status": "not-estimable", "value": None, "reason": "few"}, "not estimable, because few"),
+        ({"status": "refused", "value": None, "reason": "no key"}, "does not apply, because no key"),
+        ({"baseline": 0.25}, "guessing would give 0.25"),
+        ({"original": {"value": None, "reason": "no release"}}, "not measured of the original: no release"),
+    ],
+)
+def test_the_doubt_of_a_number_is_in_words(score, words):
+    made = _strip(**score)
+    assert words in "; ".join(made["words"])

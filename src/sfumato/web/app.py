@@ -27,6 +27,7 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/desk/{session:int}", desk_page.change_plan),
     ("POST", "/desk/{session:int}/move", desk_page.move),
     ("GET", "/desk/{session:int}/difference", desk_page.difference),
+    ("GET", "/desk/{session:int}/beside", desk_page.beside),
     ("GET", "/desk/{session:int}/explain/{measure:str}", desk_page.explain),
     ("GET", "/desk/{session:int}/charts/{name:str}", desk_page.charts),
     ("POST", "/desk/{session:int}/jobs/{kind:str}", desk_page.begin_job),

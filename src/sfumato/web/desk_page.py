@@ -13,6 +13,7 @@ from sfumato.web.answers import go, show, texts_of
 from sfumato.web.history import PlanVersion
 from sfumato.web.start_page import free_folder, keep_release
 from sfumato.web.state import ServerState
+from sfumato.web.strip import strip_of
 from sfumato.web.workers import Job, WorkerError
 
 #: Minutes of a search where the form says nothing, and the most.
@@ -23,13 +24,11 @@ async def desk(state: ServerState, request: Request) -> Response:
     """The plan as it is now: its requirements, columns, steps, what came of it, and what was done."""
     session = request.path_params["session"]
     version, own = state.require_plan(session), state.history.session(session)
-    worker = state.desk(session)
-    results = state.history.results(version.id)
-    if "score" not in results:
-        results["score"] = await worker.call("score", toml=version.toml)
-        state.history.keep_result(version.id, "score", results["score"])
+    results = {"score": await _score(state, session, version), **state.history.results(version.id)}
+    for each in results["score"]["requirements"]:
+        each["strip"] = strip_of(each)
     results |= _in_memory(state, session, version)
-    parts = await worker.call("recipe", toml=version.toml)
+    parts = await state.desk(session).call("recipe", toml=version.toml)
     versions = [
         {"id": each.id, "parent": each.parent, "action": each.action, "made": each.made}
         for each in state.history.versions(session)
@@ -40,6 +39,16 @@ async def desk(state: ServerState, request: Request) -> Response:
         "results": results, "versions": versions, "jobs": jobs, **parts,
     }  # fmt: skip
     return show(request, "desk", content)
+
+
+async def _score(state: ServerState, session: int, version: PlanVersion) -> dict[str, Any]:
+    """What a plan makes, as it is known or else measured now."""
+    known = state.history.results(version.id)
+    if "score" not in known:
+        known["score"] = await state.desk(session).call("score", toml=version.toml)
+        state.history.keep_result(version.id, "score", known["score"])
+    score: dict[str, Any] = known["score"]
+    return score
 
 
 def _in_memory(state: ServerState, session: int, version: PlanVersion) -> dict[str, Any]:
@@ -95,6 +104,43 @@ async def difference(state: ServerState, request: Request) -> Response:
     one, other = _as_int(query.get("from", "")), _as_int(query.get("to", ""))
     lines = state.history.difference(session, one, other)
     return show(request, "difference", {"session": session, "from": one, "to": other, "lines": lines})
+
+
+async def beside(state: ServerState, request: Request) -> Response:
+    """Two plans of a session side by side: each requirement, each column, and the lines that differ."""
+    session, query = request.path_params["session"], request.query_params
+    one, other = (state.history.version(session, _as_int(query.get(name, ""))) for name in ("one", "other"))
+    scores = [await _score(state, session, each) for each in (one, other)]
+    judged = [
+        {(each["requirement"], each["scenario"]): each for each in score["requirements"]} for score in scores
+    ]
+    asked, columns = {**judged[1], **judged[0]}, {**scores[0]["changes"], **scores[1]["changes"]}
+    content = {
+        "session": session,
+        "plans": [
+            {"id": each.id, "action": each.action, "sampled": score["sampled"]}
+            for each, score in zip((one, other), scores, strict=True)
+        ],
+        "requirements": [
+            {
+                "short": each["short"],
+                "scenario": key[1],
+                "one": judged[0].get(key),
+                "other": judged[1].get(key),
+            }
+            for key, each in asked.items()
+        ],
+        "columns": [
+            {
+                "name": name,
+                "one": scores[0]["changes"].get(name, ""),
+                "other": scores[1]["changes"].get(name, ""),
+            }
+            for name in columns
+        ],
+        "lines": state.history.difference(session, one.id, other.id),
+    }
+    return show(request, "beside", content)
 
 
 async def explain(state: ServerState, request: Request) -> Response:

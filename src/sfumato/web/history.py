@@ -132,6 +132,13 @@ class PlanHistory:
             rows = base.execute("select id from plan where session = ? order by id", (session,)).fetchall()
             return [_version(base, int(row[0])) for row in rows]
 
+    def version(self, session: int, number: int) -> PlanVersion:
+        """One plan of a session by its number."""
+        found = next((each for each in self.versions(session) if each.id == number), None)
+        if found is None:
+            raise UnknownNameError(f"There is no plan {number} in this session.")
+        return found
+
     def line(self, session: int, version: PlanVersion) -> list[PlanVersion]:
         """A plan and all before it, back to the first."""
         known, line = {each.id: each for each in self.versions(session)}, [version]

@@ -197,6 +197,8 @@ def _requirements(
             "original": old,
             "short": judgement.requirement.short,
             "measure": judgement.requirement.measure.name,
+            "level": judgement.requirement.level,
+            "sign": judgement.requirement.sign,
         }
         for each, old, judgement in zip(judged, before, outcome.judgements, strict=False)
     ]
