@@ -7,6 +7,8 @@ import pytest
 from sfumato.recipes.plan import Plan
 from sfumato.web.strip import strip_of
 
+SECRET = "Zanzibar"  # a cell that must be nowhere
+
 pytestmark = pytest.mark.xdist_group("web")
 
 
@@ -143,3 +145,49 @@ def test_numbers_far_apart_are_drawn_by_their_size():
 def test_the_doubt_of_a_number_is_in_words(score, words):
     made = _strip(**score)
     assert words in "; ".join(made["words"])
+
+
+def test_columns_are_drawn_once_they_are_measured(client, desk):
+    assert "Draw it" in html(client, f"/desk/{desk}")
+    job = run_job(client, desk, "pictures", {})
+    assert job["state"] == "done", job["sentence"]
+    _, content = client.get(f"/desk/{desk}")
+    drawn, specs = content["results"]["pictures"]["columns"], client.get(f"/desk/{desk}/charts/pictures")[1]
+    assert drawn
+    assert all(name in specs for each in drawn.values() for name in each["charts"])
+
+
+def test_the_riskiest_are_listed_masked_and_revealed_once(client, desk, folder, server):
+    job = run_job(client, desk, "riskiest", {})
+    assert job["state"] == "done", job["sentence"]
+    path = f"/desk/{desk}/riskiest"
+    _, content = client.get(path)
+    rows = [each["row"] for each in content["riskiest"]["records"]]
+    assert len(rows) == 10
+    assert SECRET not in html(client, path)
+    row = rows[0]
+    for form in (
+        {},
+        {"row": row},
+        {"row": row, "confirmation": "yes"},
+        {"row": "x", "confirmation": "reveal x"},
+    ):
+        status, refused = client.post(path, form)
+        assert status in {404, 422}
+        assert SECRET not in json.dumps(refused)
+    _, before = client.get(f"/desk/{desk}")
+    answer, data = client.ask("POST", path, {"row": row, "confirmation": f"Reveal {row}"})
+    assert answer.getheader("cache-control") == "no-store"
+    assert json.loads(data)["values"]["name"] == f"{SECRET} {row}"
+    _, after = client.get(f"/desk/{desk}")
+    assert after["versions"][-1]["action"] == f"revealed record {row}"
+    assert after["versions"][-1]["parent"] == before["version_id"]
+    assert client.get(path)[1] == {**content, "version_id": after["version_id"]}
+    assert SECRET.encode() not in server.history_path.read_bytes()
+
+
+def test_only_those_listed_can_be_revealed(client, desk):
+    _, content = client.get(f"/desk/{desk}/riskiest")
+    other = next(row for row in range(120) if row not in {e["row"] for e in content["riskiest"]["records"]})
+    form = {"row": other, "confirmation": f"reveal {other}"}
+    assert client.post(f"/desk/{desk}/riskiest", form)[0] == 404

@@ -30,6 +30,8 @@ _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/desk/{session:int}/beside", desk_page.beside),
     ("GET", "/desk/{session:int}/explain/{measure:str}", desk_page.explain),
     ("GET", "/desk/{session:int}/charts/{name:str}", desk_page.charts),
+    ("GET", "/desk/{session:int}/riskiest", desk_page.riskiest),
+    ("POST", "/desk/{session:int}/riskiest", desk_page.reveal),
     ("POST", "/desk/{session:int}/jobs/{kind:str}", desk_page.begin_job),
     ("GET", "/release/{session:int}", release_page.release),
     ("GET", "/release/{session:int}/report/{form:str}", release_page.released_page),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -156,44 +156,73 @@ async def explain(state: ServerState, request: Request) -> Response:
 async def begin_job(state: ServerState, request: Request) -> Response:
     """Put a long work on the present plan in line."""
     session, kind = request.path_params["session"], request.path_params["kind"]
-    version, own = state.require_plan(session), state.history.session(session)
-    async with request.form() as form:
-        texts = texts_of(form, "override", "minutes", "intruder")
-        methods = [str(each) for each in form.getlist("methods")]
-
-    def keep(name: str) -> Callable[[Job], None]:
-        return lambda job: state.drawn.update({(version.id, name): job.content})
-
-    if kind == "tune":
-        job = state.jobs.add(
-            session, "find_recipe", "Find the recipe that loses least",
-            lambda done: _keep_search(state, done, version.id),
-            toml=version.toml, minutes=_minutes(texts.get("minutes", "")),
-        )  # fmt: skip
-    elif kind == "compare":
-        job = state.jobs.add(
-            session, "compare_methods", "Compare methods at equal risk", keep("comparison"),
-            toml=version.toml, methods=methods, intruder=texts.get("intruder", ""),
-        )  # fmt: skip
-    elif kind == "pictures":
-        job = state.jobs.add(session, "pictures", "Measure and draw", keep("pictures"), toml=version.toml)
-    elif kind == "release":
-        job = state.jobs.add(
-            session, "carry_out_plan", "Make the release", lambda done: keep_release(state, done, version.id),
-            toml=version.toml, folder=free_folder(state, own.source), override=texts.get("override", ""),
-        )  # fmt: skip
-    elif kind == "verify":
-        release = state.history.results(version.id).get("release")
-        if release is None:
-            raise WorkerError("There is no release of this plan yet.", hint="make it first")
-        job = state.jobs.add(
-            session, "verify_folder", "Verify the release",
-            lambda done: state.history.keep_result(version.id, "verification", done.content),
-            folder=release["folder"],
-        )  # fmt: skip
-    else:
+    if kind not in _JOBS:
         raise UnknownNameError(f"There is no job `{kind}`.")
+    version = state.require_plan(session)
+    async with request.form() as form:
+        texts: dict[str, Any] = {**texts_of(form, "override", "minutes", "intruder")}
+        texts["methods"] = [str(each) for each in form.getlist("methods")]
+    job = _JOBS[kind](state, session, version, texts)
     return go(request, f"/jobs/{job.id}")
+
+
+def _keep_in_memory(state: ServerState, version: PlanVersion, name: str) -> Callable[[Job], None]:
+    return lambda job: state.drawn.update({(version.id, name): job.content})
+
+
+def _tune(state: ServerState, session: int, version: PlanVersion, texts: Mapping[str, Any]) -> Job:
+    return state.jobs.add(
+        session, "find_recipe", "Find the recipe that loses least",
+        lambda done: _keep_search(state, done, version.id),
+        toml=version.toml, minutes=_minutes(texts.get("minutes", "")),
+    )  # fmt: skip
+
+
+def _compare(state: ServerState, session: int, version: PlanVersion, texts: Mapping[str, Any]) -> Job:
+    return state.jobs.add(
+        session, "compare_methods", "Compare methods at equal risk",
+        _keep_in_memory(state, version, "comparison"),
+        toml=version.toml, methods=texts["methods"], intruder=texts.get("intruder", ""),
+    )  # fmt: skip
+
+
+def _draw(state: ServerState, session: int, version: PlanVersion, _texts: Mapping[str, Any]) -> Job:
+    done = _keep_in_memory(state, version, "pictures")
+    return state.jobs.add(session, "pictures", "Measure and draw", done, toml=version.toml)
+
+
+def _list_riskiest(state: ServerState, session: int, version: PlanVersion, _texts: Mapping[str, Any]) -> Job:
+    done = _keep_in_memory(state, version, "riskiest")
+    return state.jobs.add(session, "find_riskiest", "Find the riskiest records", done, toml=version.toml)
+
+
+def _release(state: ServerState, session: int, version: PlanVersion, texts: Mapping[str, Any]) -> Job:
+    return state.jobs.add(
+        session, "carry_out_plan", "Make the release", lambda done: keep_release(state, done, version.id),
+        toml=version.toml, folder=free_folder(state, state.history.session(session).source),
+        override=texts.get("override", ""),
+    )  # fmt: skip
+
+
+def _verify(state: ServerState, session: int, version: PlanVersion, _texts: Mapping[str, Any]) -> Job:
+    release = state.history.results(version.id).get("release")
+    if release is None:
+        raise WorkerError("There is no release of this plan yet.", hint="make it first")
+    return state.jobs.add(
+        session, "verify_folder", "Verify the release",
+        lambda done: state.history.keep_result(version.id, "verification", done.content),
+        folder=release["folder"],
+    )  # fmt: skip
+
+
+_JOBS: dict[str, Callable[[ServerState, int, PlanVersion, Mapping[str, Any]], Job]] = {
+    "tune": _tune,
+    "compare": _compare,
+    "pictures": _draw,
+    "riskiest": _list_riskiest,
+    "release": _release,
+    "verify": _verify,
+}
 
 
 def _minutes(text: str) -> float:
@@ -223,3 +252,33 @@ async def charts(state: ServerState, request: Request) -> Response:
     if drawn is None:
         raise UnknownNameError("There is no such picture.")
     return JSONResponse(drawn["charts"])
+
+
+async def riskiest(state: ServerState, request: Request) -> Response:
+    """The records most at risk by their rows, and what would hide each; no value."""
+    session = request.path_params["session"]
+    version = state.require_plan(session)
+    found = state.drawn.get((version.id, "riskiest"))
+    return show(request, "riskiest", {"session": session, "version_id": version.id, "riskiest": found})
+
+
+async def reveal(state: ServerState, request: Request) -> Response:
+    """The values of one of the riskiest records, asked for on purpose: that is kept, the values are not."""
+    session = request.path_params["session"]
+    version = state.require_plan(session)
+    async with request.form() as form:
+        texts = texts_of(form, "row", "confirmation")
+    row = texts.get("row", "")
+    found = state.drawn.get((version.id, "riskiest")) or {"records": []}
+    if row not in {str(each["row"]) for each in found["records"]}:
+        raise UnknownNameError("This record is not among the riskiest that are listed.")
+    if texts.get("confirmation", "").strip().lower() != f"reveal {row}":
+        raise WorkerError(
+            "Nothing was revealed.", hint=f"type `reveal {row}` to see the values of this record"
+        )
+    noted = state.history.note(session, f"revealed record {row}")
+    for (number, name), content in [*state.drawn.items()]:
+        if number == version.id:
+            state.drawn[noted.id, name] = content
+    values = await state.desk(session).call("reveal_record", toml=version.toml, row=int(row))
+    return show(request, "revealed", {"session": session, "row": int(row), "values": values})

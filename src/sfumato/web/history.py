@@ -120,6 +120,22 @@ class PlanHistory:
             base.execute("update session set at = ? where id = ?", (cursor.lastrowid, session))
             return _version(base, int(cursor.lastrowid or 0))
 
+    def note(self, session: int, action: str) -> PlanVersion:
+        """Keep that something was done that leaves the plan as it is; what came of the plan stays known."""
+        with self._open() as base:
+            at = _place(base, session)
+            cursor = base.execute(
+                "insert into plan (session, parent, hash, action, toml, made) "
+                "select session, id, hash, ?, toml, ? from plan where id = ?",
+                (action, _now(), at),
+            )
+            base.execute(
+                "insert into result select ?, name, content from result where plan = ?",
+                (cursor.lastrowid, at),
+            )
+            base.execute("update session set at = ? where id = ?", (cursor.lastrowid, session))
+            return _version(base, int(cursor.lastrowid or 0))
+
     def present(self, session: int) -> PlanVersion | None:
         """The present plan; None before the first."""
         with self._open() as base:

@@ -469,5 +469,37 @@ def pictures(desk: Desk, *, toml: str) -> dict[str, Any]:
     plan, run = read_plan(toml), desk.run()
     outcome = carry_out(plan, run, table=desk.table(plan))
     released = Released(outcome, None, "the steps of the plan", run, about=plan.about, seconds=60.0)
-    sections = sections_of_release(released.tell().to_dict(public=False))
-    return {"sections": [each.to_dict() for each in sections], "charts": specs_of(sections)}
+    content = released.tell().to_dict(public=False)
+    sections = sections_of_release(content)
+    parts = next((each.parts for each in sections if each.title == "Distributions"), ())
+    entries = content.get("distributions", ())  # several tables have theirs each: then none is by column
+    return {
+        "sections": [each.to_dict() for each in sections],
+        "charts": specs_of(sections),
+        "columns": {
+            entry["column"]: {"charts": list(part.charts), "notes": list(part.notes)}
+            for entry, part in zip(entries, parts, strict=False)
+        },
+    }
+
+
+@task
+def find_riskiest(desk: Desk, *, toml: str) -> dict[str, Any]:
+    """The records most at risk from the intruder who knows most, and what would hide each; no value."""
+    from sfumato.web.riskiest import list_riskiest
+
+    plan = read_plan(toml)
+    strongest = _intruders(plan)[0]["name"]
+    scenario = next(each for each in plan.scenarios if each.name == strongest)
+    return list_riskiest(plan, desk.table(plan), scenario, desk.run())
+
+
+@task
+def reveal_record(desk: Desk, *, toml: str, row: int) -> dict[str, Any]:
+    """The values of one record of the original. They are shown once and kept nowhere."""
+    from sfumato.explain.keys import cell
+
+    table = desk.table(read_plan(toml))
+    if not 0 <= row < len(table):
+        raise ParameterError(f"There is no record {row} in this file.")
+    return {name: cell(table, name, row) for name in table.names}
