@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 from sfumato.recipes.plan import Plan
@@ -191,3 +192,13 @@ def test_only_those_listed_can_be_revealed(client, desk):
     other = next(row for row in range(120) if row not in {e["row"] for e in content["riskiest"]["records"]})
     form = {"row": other, "confirmation": f"reveal {other}"}
     assert client.post(f"/desk/{desk}/riskiest", form)[0] == 404
+
+
+def test_the_original_is_scored_as_if_it_were_released(client, desk, folder):
+    _, content = client.get(f"/desk/{desk}")
+    values = {
+        each["measure"]: each["original"]["value"] for each in content["results"]["score"]["requirements"]
+    }
+    alike = pl.read_csv(folder / "people.csv").group_by("age", "sex").len()["len"]
+    assert values["exact-match"] == pytest.approx((alike == 1).sum() / alike.sum())
+    assert all(value is not None for value in values.values())

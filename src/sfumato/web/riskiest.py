@@ -55,12 +55,12 @@ def _hiding(release: Release, row: int, known: Sequence[str], k: int) -> dict[st
     story = explain_keys(seen, places[0], keys, k=k)
     return {
         "class_size": story.class_size,
-        "note": _alone(story),
+        "note": _unique_in(story),
         "ways": [_mask(each) for each in story.remedies[:_WAYS]],
     }
 
 
-def _alone(story: KeyExplanation) -> str:
+def _unique_in(story: KeyExplanation) -> str:
     """In which keys a record is alone, by their names."""
     some = [" with ".join(names) for names in story.unique_in[:_WAYS]]
     return f"alone by {'; by '.join(some)}" if some else ""

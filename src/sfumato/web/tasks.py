@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.measure import Score
 from sfumato.core.params import Parameters
 from sfumato.core.run import Progress, ProgressEvent, Run
 from sfumato.data.persons import sample_by_person
 from sfumato.data.schema import UNIT_ROLES, Role, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
@@ -57,7 +59,7 @@ class Desk:
     tell: Callable[[Mapping[str, Any]], None]
     stopped: Callable[[], bool]
     tables: dict[Any, Table] = field(default_factory=dict)
-    originals: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    originals: dict[Any, dict[tuple[str, str], Any]] = field(default_factory=dict)
 
     def run(self, resources: Mapping[str, Any] | None = None) -> Run:
         """A run whose chance the system gives, and whose progress the page shows."""
@@ -183,24 +185,27 @@ def score(desk: Desk, toml: str, *, whole: bool = False) -> dict[str, Any]:
 def _requirements(
     desk: Desk, plan: Plan, table: Table, outcome: PlanOutcome, run: Run
 ) -> list[dict[str, Any]]:
-    """Each requirement with the score of the original and of the candidate."""
+    """Each requirement with the score of the candidate, and of the original as if it were released."""
     key = (len(table), str([str(each) for each in plan.demands]), str(plan.schema and plan.schema.to_dict()))
     if key not in desk.originals:
         case = EvaluationCase(table, resources=load_resources(plan), control=plan.control)
-        scores = evaluate(None, case, plan.demands, run.silent()).scores
-        desk.originals[key] = {str(label): each.to_dict() for label, each in scores.items()}
-    before = list(desk.originals[key].values())
-    judged = [each.to_dict() for each in outcome.judgements]
+        unprotected = Recipe().apply(table, run.silent())
+        scores = evaluate(unprotected, case, plan.demands, run.silent()).scores
+        desk.originals[key] = {
+            (str(demand.requirement), demand.scenario.name): scores[label].to_dict()
+            for label, demand in label_demands(plan.demands)
+        }
+    unknown = Score.not_estimable("the plan asks for it in another way").to_dict()
     return [
         {
-            **each,
-            "original": old,
-            "short": judgement.requirement.short,
-            "measure": judgement.requirement.measure.name,
-            "level": judgement.requirement.level,
-            "sign": judgement.requirement.sign,
+            **each.to_dict(),
+            "original": desk.originals[key].get((str(each.requirement), each.scenario), unknown),
+            "short": each.requirement.short,
+            "measure": each.requirement.measure.name,
+            "level": each.requirement.level,
+            "sign": each.requirement.sign,
         }
-        for each, old, judgement in zip(judged, before, outcome.judgements, strict=False)
+        for each in outcome.judgements
     ]
 
 
