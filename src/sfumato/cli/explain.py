@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sfumato.core.run import Run
     from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
-    from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe
     from sfumato.releasing.prepare import AssessmentRequest
 
@@ -198,7 +197,9 @@ class _ExplainedCase:
             say(f"note: {note}", quiet=options["quiet"])
         run = replace(run, resources=asked.resources)
         recipe, after = _recipe(asked, options, run)
-        return cls(asked.table, run, scenario, recipe, asked.release, after, options["k"] or _k(asked.plan))
+        return cls(
+            asked.table, run, scenario, recipe, asked.release, after, options["k"] or asked.plan.class_size
+        )
 
     def make_release(self) -> Release | None:
         """The release: that which is there, or as the recipe makes it."""
@@ -206,13 +207,6 @@ class _ExplainedCase:
             return self.release
         release = self.recipe.apply(self.table, self.run)
         return self.postprocess(release) if self.postprocess else release
-
-
-def _k(plan: Plan) -> int:
-    """The class size that the plan requires, or the usual five."""
-    asked = (each.requirement.required_class_size for each in plan.demands)
-    wanted = [alike for alike in asked if alike is not None]
-    return max([*wanted, 2]) if wanted else 5
 
 
 def _scenario(asked: AssessmentRequest, name: str | None) -> Scenario:

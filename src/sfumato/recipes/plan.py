@@ -268,6 +268,13 @@ class Plan:
         return tuple(demand for demand in self.demands if demand.requirement.judges == "risk")
 
     @property
+    def class_size(self) -> int:
+        """How many persons must be alike by what is required, or the usual five."""
+        asked = (each.requirement.required_class_size for each in self.demands)
+        wanted = [alike for alike in asked if alike is not None]
+        return max([*wanted, 2]) if wanted else 5
+
+    @property
     def vacuous(self) -> list[str]:
         """Why requirements that no release can miss judge nothing, each with what to ask instead."""
         return [each for each in dict.fromkeys(d.requirement.vacuity for d in self.demands) if each]

@@ -40,7 +40,7 @@ def _figure(value: Any) -> str:
     """A number in at most four digits that count."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else str(value)
-    return f"{value:,}" if isinstance(value, int) or value.is_integer() else f"{value:.4g}"
+    return f"{int(value):,}" if isinstance(value, int) or value.is_integer() else f"{value:.4g}"
 
 
 def wants_json(request: Request) -> bool:

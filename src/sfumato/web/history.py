@@ -120,6 +120,22 @@ class PlanHistory:
             base.execute("update session set at = ? where id = ?", (cursor.lastrowid, session))
             return _version(base, int(cursor.lastrowid or 0))
 
+    def note(self, session: int, action: str) -> PlanVersion:
+        """Keep that something was done that leaves the plan as it is; what came of the plan stays known."""
+        with self._open() as base:
+            at = _place(base, session)
+            cursor = base.execute(
+                "insert into plan (session, parent, hash, action, toml, made) "
+                "select session, id, hash, ?, toml, ? from plan where id = ?",
+                (action, _now(), at),
+            )
+            base.execute(
+                "insert into result select ?, name, content from result where plan = ?",
+                (cursor.lastrowid, at),
+            )
+            base.execute("update session set at = ? where id = ?", (cursor.lastrowid, session))
+            return _version(base, int(cursor.lastrowid or 0))
+
     def present(self, session: int) -> PlanVersion | None:
         """The present plan; None before the first."""
         with self._open() as base:
@@ -131,6 +147,20 @@ class PlanHistory:
         with self._open() as base:
             rows = base.execute("select id from plan where session = ? order by id", (session,)).fetchall()
             return [_version(base, int(row[0])) for row in rows]
+
+    def version(self, session: int, number: int) -> PlanVersion:
+        """One plan of a session by its number."""
+        found = next((each for each in self.versions(session) if each.id == number), None)
+        if found is None:
+            raise UnknownNameError(f"There is no plan {number} in this session.")
+        return found
+
+    def line(self, session: int, version: PlanVersion) -> list[PlanVersion]:
+        """A plan and all before it, back to the first."""
+        known, line = {each.id: each for each in self.versions(session)}, [version]
+        while line[-1].parent is not None:
+            line.append(known[line[-1].parent])
+        return line
 
     def go_to(self, session: int, version: int) -> PlanVersion:
         """Make an earlier, later or other plan the present one; what is done next branches off there."""

@@ -32,6 +32,8 @@ async def job_page(state: ServerState, request: Request) -> Response:
 
 def _after(job: Job) -> str:
     """Where to go on once it is done."""
+    if job.task == "find_riskiest":
+        return f"/desk/{job.session}/riskiest"
     done = {"make_release": "release", "carry_out_plan": "release", "verify_folder": "release"}
     return f"/{done.get(job.task, 'desk')}/{job.session}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.measure import Score
 from sfumato.core.params import Parameters
 from sfumato.core.run import Progress, ProgressEvent, Run
 from sfumato.data.persons import sample_by_person
 from sfumato.data.schema import UNIT_ROLES, Role, with_roles
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe, Step
@@ -30,6 +33,8 @@ from sfumato.releasing.prepare import Prepared, prepare_release
 from sfumato.releasing.request import Request
 from sfumato.study.column_sentences import ColumnSentence
 from sfumato.study.evaluate import EvaluationCase, evaluate
+from sfumato.tuning.tuning_result import describe
+from sfumato.web.candidates import candidate_of, ranking_of
 from sfumato.web.fields import fields_of, settings_from
 
 #: Records of a quick look, where all of them would take longer than a second.
@@ -54,7 +59,7 @@ class Desk:
     tell: Callable[[Mapping[str, Any]], None]
     stopped: Callable[[], bool]
     tables: dict[Any, Table] = field(default_factory=dict)
-    originals: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    originals: dict[Any, dict[tuple[str, str], Any]] = field(default_factory=dict)
 
     def run(self, resources: Mapping[str, Any] | None = None) -> Run:
         """A run whose chance the system gives, and whose progress the page shows."""
@@ -63,7 +68,7 @@ class Desk:
             self.tell({"kind": "progress", "content": vars_of(event)})
 
         def found(content: Mapping[str, Any]) -> None:
-            self.tell({"kind": "found", "content": content})
+            self.tell({"kind": "found", "content": candidate_of(content)})
 
         progress = Progress(report=report, found=found, stopped=self.stopped)
         return Run(progress=progress, resources=resources)
@@ -180,22 +185,27 @@ def score(desk: Desk, toml: str, *, whole: bool = False) -> dict[str, Any]:
 def _requirements(
     desk: Desk, plan: Plan, table: Table, outcome: PlanOutcome, run: Run
 ) -> list[dict[str, Any]]:
-    """Each requirement with the score of the original and of the candidate."""
+    """Each requirement with the score of the candidate, and of the original as if it were released."""
     key = (len(table), str([str(each) for each in plan.demands]), str(plan.schema and plan.schema.to_dict()))
     if key not in desk.originals:
         case = EvaluationCase(table, resources=load_resources(plan), control=plan.control)
-        scores = evaluate(None, case, plan.demands, run.silent()).scores
-        desk.originals[key] = {str(label): each.to_dict() for label, each in scores.items()}
-    before = list(desk.originals[key].values())
-    judged = [each.to_dict() for each in outcome.judgements]
+        unprotected = Recipe().apply(table, run.silent())
+        scores = evaluate(unprotected, case, plan.demands, run.silent()).scores
+        desk.originals[key] = {
+            (str(demand.requirement), demand.scenario.name): scores[label].to_dict()
+            for label, demand in label_demands(plan.demands)
+        }
+    unknown = Score.not_estimable("the plan asks for it in another way").to_dict()
     return [
         {
-            **each,
-            "original": old,
-            "short": judgement.requirement.short,
-            "measure": judgement.requirement.measure.name,
+            **each.to_dict(),
+            "original": desk.originals[key].get((str(each.requirement), each.scenario), unknown),
+            "short": each.requirement.short,
+            "measure": each.requirement.measure.name,
+            "level": each.requirement.level,
+            "sign": each.requirement.sign,
         }
-        for each, old, judgement in zip(judged, before, outcome.judgements, strict=False)
+        for each in outcome.judgements
     ]
 
 
@@ -215,7 +225,12 @@ def recipe(desk: Desk, toml: str) -> dict[str, Any]:
         }
         for step in plan.recipe.steps
     ]
-    return {"steps": steps, "methods": _methods(table), "columns": _columns(plan)}
+    return {
+        "steps": steps,
+        "methods": _methods(table),
+        "columns": _columns(plan),
+        "intruders": _intruders(plan),
+    }
 
 
 def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
@@ -231,6 +246,15 @@ def _methods(table: Table) -> dict[str, list[dict[str, str]]]:
 def _needs_setting(cls: type[Parameters]) -> bool:
     """Whether a method cannot be made without being told something."""
     return any(each.default is dataclasses.MISSING for each in cls.parameters())
+
+
+def _intruders(plan: Plan) -> list[dict[str, Any]]:
+    """Each intruder with the columns that they know, who knows most first."""
+    assert plan.schema is not None
+    schema = plan.schema.dropping(plan.left_out)
+    known = {each.name: schema.resolve(each.columns) or schema.known_columns() for each in plan.scenarios}
+    some = [{"name": name, "columns": list(columns)} for name, columns in known.items()]
+    return sorted(some, key=lambda each: -len(each["columns"]))
 
 
 def _columns(plan: Plan) -> list[dict[str, Any]]:
@@ -289,6 +313,16 @@ def _remove_step(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
     return _with_steps(plan, steps), f"removed {plan.recipe.steps[number].method.name}"
 
 
+def _use_recipe(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
+    """The steps of a candidate instead of those of the plan."""
+    try:
+        specs = json.loads(str(values.get("steps", "")))
+    except ValueError:
+        raise ParameterError("The steps of the candidate cannot be read.") from None
+    recipe = Recipe.from_list(specs)
+    return _with_steps(plan, recipe.steps), f"took {describe(recipe)}"
+
+
 def _set_role(plan: Plan, values: Mapping[str, Any]) -> tuple[Plan, str]:
     assert plan.schema is not None
     name, role = str(values["column"]), str(values["role"])
@@ -312,6 +346,7 @@ _EDITS: dict[str, Callable[[Plan, Mapping[str, Any]], tuple[Plan, str]]] = {
     "add-step": _add_step,
     "change-step": _change_step,
     "remove-step": _remove_step,
+    "use-recipe": _use_recipe,
     "set-role": _set_role,
     "set-profile": _set_profile,
     "describe": _set_about,
@@ -367,25 +402,54 @@ def _write_release(released: Any, folder: str) -> dict[str, Any]:
 
 
 @task
-def compare_methods(desk: Desk, *, toml: str, methods: Sequence[str], points: int = 4) -> dict[str, Any]:
-    """Bring methods to the risk of the plan's recipe, and rank them; as `sfumato compare` does."""
+def find_recipe(desk: Desk, *, toml: str, minutes: float) -> dict[str, Any]:
+    """The recipe that meets the plan's requirements and loses least, as `sfumato tune` finds it."""
+    from sfumato import front
+
+    plan = read_plan(toml)
+    known = (plan.recipe,) if plan.recipe.steps else ()
+    tuned = front.tune(
+        desk.table(plan), plan.demands, plan=plan, resources=load_resources(plan), minutes=minutes,
+        known=known, run=desk.run(),
+    )  # fmt: skip
+    content = tuned.to_dict()
+    return {
+        "toml": tuned.plan.to_toml(),
+        "recipe": describe(tuned.recipe),
+        "candidates": [candidate_of(each) for each in (content["recommended"], *content["runners_up"])],
+        "sentences": tuned.sentences(),
+    }
+
+
+@task
+def compare_methods(
+    desk: Desk, *, toml: str, methods: Sequence[str], intruder: str = "", points: int = 4
+) -> dict[str, Any]:
+    """Bring methods to the risk of the plan's recipe, and rank them; as `sfumato compare` does.
+
+    The risk is that from one ``intruder``, the plan's first if none is named.
+    """
     from sfumato import front
     from sfumato.report.charts import charts
     from sfumato.report.content import twin
 
     plan = read_plan(toml)
     table = desk.table(plan)
-    first = plan.recipe.steps[:1]
+    known = {each.name: each for each in plan.scenarios}
+    if intruder and intruder not in known:
+        raise UnknownNameError.of("scenario", intruder, known)
+    scenario = known[intruder] if intruder else plan.scenarios
     study = front.compare(
-        table, [*first, *methods], scenario=plan.scenarios, resources=load_resources(plan), repeats=2,
-        points=points, run=desk.run(),
+        table, [*plan.recipe.steps[:1], *methods], scenario=scenario, resources=load_resources(plan),
+        repeats=2, points=points, run=desk.run(),
     )  # fmt: skip
     content = twin(study, public=False)
-    ranking = [
-        {"label": each["label"], "rank": each.get("rank"), "remark": each["remark"]}
-        for each in content["outcomes"]
-    ]
-    return {"headline": content["headline"], "ranking": ranking, "charts": charts(content)}
+    return {
+        "headline": content["headline"],
+        "aim": f"{study.aim} against “{study.scenario.name}”",
+        "ranking": ranking_of(study, content),
+        "charts": {name: spec for name, spec in charts(content).items() if name == "map"},
+    }
 
 
 @task
@@ -410,5 +474,37 @@ def pictures(desk: Desk, *, toml: str) -> dict[str, Any]:
     plan, run = read_plan(toml), desk.run()
     outcome = carry_out(plan, run, table=desk.table(plan))
     released = Released(outcome, None, "the steps of the plan", run, about=plan.about, seconds=60.0)
-    sections = sections_of_release(released.tell().to_dict(public=False))
-    return {"sections": [each.to_dict() for each in sections], "charts": specs_of(sections)}
+    content = released.tell().to_dict(public=False)
+    sections = sections_of_release(content)
+    parts = next((each.parts for each in sections if each.title == "Distributions"), ())
+    entries = content.get("distributions", ())  # several tables have theirs each: then none is by column
+    return {
+        "sections": [each.to_dict() for each in sections],
+        "charts": specs_of(sections),
+        "columns": {
+            entry["column"]: {"charts": list(part.charts), "notes": list(part.notes)}
+            for entry, part in zip(entries, parts, strict=False)
+        },
+    }
+
+
+@task
+def find_riskiest(desk: Desk, *, toml: str) -> dict[str, Any]:
+    """The records most at risk from the intruder who knows most, and what would hide each; no value."""
+    from sfumato.web.riskiest import list_riskiest
+
+    plan = read_plan(toml)
+    strongest = _intruders(plan)[0]["name"]
+    scenario = next(each for each in plan.scenarios if each.name == strongest)
+    return list_riskiest(plan, desk.table(plan), scenario, desk.run())
+
+
+@task
+def reveal_record(desk: Desk, *, toml: str, row: int) -> dict[str, Any]:
+    """The values of one record of the original. They are shown once and kept nowhere."""
+    from sfumato.explain.keys import cell
+
+    table = desk.table(read_plan(toml))
+    if not 0 <= row < len(table):
+        raise ParameterError(f"There is no record {row} in this file.")
+    return {name: cell(table, name, row) for name in table.names}
