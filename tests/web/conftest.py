@@ -1,5 +1,6 @@
 """A page that is really served, on a folder of its own, and a client that speaks plain HTTP."""
 
+import contextlib
 import http.client
 import json
 import random
@@ -47,7 +48,8 @@ class Client:
 
     def enter(self):
         answer, _ = self.ask("GET", f"/?token={self.token}")
-        self.cookie = answer.getheader("set-cookie").split(";")[0]
+        self.first = answer.getheader("set-cookie")
+        self.cookie = self.first.split(";")[0]
         return answer
 
     def wait_for(self, job, seconds=120):
@@ -78,16 +80,35 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="session")
-def server(folder, tmp_path_factory):
-    made = PageServer(folder, tmp_path_factory.mktemp("history") / "sessions.sqlite")
+@contextlib.contextmanager
+def serving(folder, history):
+    made = PageServer(folder, history)
     thread = threading.Thread(target=made.server.run, kwargs={"sockets": [made._socket]}, daemon=True)
     thread.start()
     while not made.server.started:
         time.sleep(0.05)
-    yield made
-    made.server.should_exit = True
-    thread.join(10)
+    try:
+        yield made
+    finally:
+        made.server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture(scope="session")
+def server(folder, tmp_path_factory):
+    with serving(folder, tmp_path_factory.mktemp("history") / "sessions.sqlite") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def own_client(tmp_path_factory):
+    """A page on a folder of the module's own, which its tests may treat badly."""
+    place = tmp_path_factory.mktemp("own")
+    with serving(place, tmp_path_factory.mktemp("history") / "sessions.sqlite") as made:
+        client = Client(made)
+        client.enter()
+        client.folder, client.own = place, made.guard.app.state.own
+        yield client
 
 
 @pytest.fixture(scope="session")
