@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pages import SECRET
 from sfumato.web.app import _ROUTES
 
 pytestmark = pytest.mark.xdist_group("web")
 
-SECRET = "Zanzibar"
 VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 QUICK = settings(
     max_examples=12,
