@@ -6,9 +6,8 @@ import sqlite3
 
 import pytest
 
+from pages import SECRET
 from sfumato.recipes.plan import Plan
-
-SECRET = "Zanzibar"
 
 pytestmark = pytest.mark.xdist_group("web")
 

@@ -77,15 +77,28 @@ def answering(handler: Handler) -> Handler:
             return await handler(state, request)
         except SfumatoError as error:
             status = 404 if isinstance(error, UnknownNameError) else 422
-            return _refuse(request, error.message, error.hint, status)
+            return _refuse(request, error.message, error.hint, status, **_way_back(state, request))
         except OSError as error:  # a disk that is full, a folder that is gone, a name that is too long
             return _refuse(request, f"The file system says: {error.strerror}.", "your plan is kept", 422)
 
     return answer
 
 
-def _refuse(request: Request, sentence: str, hint: str, status: int) -> Response:
-    return show(request, "error", {"title": "That did not work", "sentence": sentence, "hint": hint}, status)
+def _way_back(state: ServerState, request: Request) -> dict[str, Any]:
+    """Of a page that cannot be shown, what was done last: a plan that is at fault can be undone."""
+    session = request.path_params.get("session")
+    if request.method != "GET" or session is None:
+        return {}
+    try:
+        version = state.history.present(session)
+    except UnknownNameError:
+        return {}
+    return {"session": session, "undo": version.action if version and version.parent else ""}
+
+
+def _refuse(request: Request, sentence: str, hint: str, status: int, **more: Any) -> Response:
+    content = {"title": "That did not work", "sentence": sentence, "hint": hint, **more}
+    return show(request, "error", content, status)
 
 
 def texts_of(form: FormData, *names: str) -> dict[str, str]:

@@ -76,7 +76,7 @@ async def change_plan(state: ServerState, request: Request) -> Response:
         )
     action = values.pop("action", "")
     made = await state.desk(session).call("edit", toml=version.toml, action=action, values=values)
-    state.keep(session, made["toml"], made["action"])
+    state.keep(session, made["toml"], made["action"], after=version.id)
     return go(request, f"/desk/{session}")
 
 
@@ -85,6 +85,7 @@ async def move(state: ServerState, request: Request) -> Response:
     session = request.path_params["session"]
     async with request.form() as form:
         to = str(form.get("to", ""))
+    state.require_plan(session)  # an edit from outside becomes a plan of its own before it is left
     moves = {"undo": state.history.undo, "redo": state.history.redo}
     version = moves[to](session) if to in moves else state.history.go_to(session, _as_int(to))
     if version is not None:
@@ -93,7 +94,7 @@ async def move(state: ServerState, request: Request) -> Response:
 
 
 def _as_int(text: str) -> int:
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > 18:  # noqa: PLR2004 — as many digits as any number of a plan
         raise UnknownNameError("There is no such plan in this session.")
     return int(text)
 

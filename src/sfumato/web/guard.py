@@ -5,16 +5,19 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping
-from http.cookies import SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SAFE_VERBS = frozenset({"GET", "HEAD"})
 #: Bytes of a form; a file that is dropped has a limit of its own.
 MAX_FORM_BYTES = 1_000_000
+
+#: Characters of an address; the longest of ours has fewer than a hundred.
+_MAX_PATH = 2_000
 
 #: Scripts, styles, pictures and requests come from this page alone, and nothing is evaluated.
 _POLICY = (
@@ -47,8 +50,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or say why not."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no page of ours asks for a socket
+            await send({"type": "websocket.close", "code": 1008})
             return
         refusal = self._refusal(scope)
         if refusal is not None:
@@ -61,6 +67,8 @@ class Guard:
         """What is answered instead of the page; None if it may be shown."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
+        if len(scope["path"]) > _MAX_PATH:
+            return PlainTextResponse("This address is too long.", 414)
         if host not in self.hosts:
             return PlainTextResponse("This address is not the one the page was opened at.", 421)
         if scope["method"] not in _SAFE_VERBS and not self._is_own(headers, host):
@@ -78,8 +86,9 @@ class Guard:
         return site == "same-origin" and headers.get("origin") in {*own, "null"}
 
     def _has_cookie(self, headers: Headers) -> bool:
-        found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        return found is not None and hmac.compare_digest(found.value.encode(), self._session.encode())
+        # Cookies of other servers on this machine come along: whatever they hold must not hide ours.
+        found = cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
+        return hmac.compare_digest(found.encode(), self._session.encode())
 
     def _enter(self, scope: Scope) -> Response:
         """Take the token, which opens the page once, for a cookie."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import UnknownNameError
+from sfumato.errors import SfumatoError, UnknownNameError
 
 _TABLES = """
 create table if not exists session (
@@ -25,6 +25,8 @@ create table if not exists result (
     plan integer not null references plan, name text not null, content text not null,
     primary key (plan, name));
 """
+#: The largest number that SQLite knows.
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class WebSession:
     source: str
     plan_path: str
     opened: str
+
+
+class StalePlanError(SfumatoError):
+    """A change was asked of a plan that is no longer the present one."""
+
+    exit_code = 1
 
 
 class PlanHistory:
@@ -106,11 +114,20 @@ class PlanHistory:
             base.execute("delete from plan where session = ?", (number,))
             base.execute("delete from session where id = ?", (number,))
 
-    def add(self, session: int, toml: str, action: str) -> PlanVersion:
-        """Make a plan the present one, as a child of what was; the same plan again adds nothing."""
+    def add(self, session: int, toml: str, action: str, *, after: int | None = None) -> PlanVersion:
+        """Make a plan the present one, as a child of what was; the same plan again adds nothing.
+
+        If it was made of a plan that is no longer the present one (``after``), nothing is changed.
+        """
         digest = hashlib.sha256(toml.encode()).hexdigest()
         with self._open() as base:
+            base.execute("begin immediate")
             at = _place(base, session)
+            if after is not None and at != after:
+                raise StalePlanError(
+                    "The plan has changed in another window. Nothing was changed here.",
+                    hint="reload this page",
+                )
             if at is not None and _version(base, at).hash == digest:
                 return _version(base, at)
             cursor = base.execute(
@@ -165,11 +182,9 @@ class PlanHistory:
     def go_to(self, session: int, version: int) -> PlanVersion:
         """Make an earlier, later or other plan the present one; what is done next branches off there."""
         with self._open() as base:
-            own = base.execute(
-                "select 1 from plan where id = ? and session = ?", (version, session)
-            ).fetchone()
-            if not own:
-                raise UnknownNameError(f"There is no plan {version} in this session.")
+            own = base.execute("select id from plan where session = ?", (session,)).fetchall()
+            if (version,) not in own:
+                raise UnknownNameError("There is no such plan in this session.")
             base.execute("update session set at = ? where id = ?", (version, session))
             return _version(base, version)
 
@@ -197,6 +212,11 @@ class PlanHistory:
             rows = base.execute("select name, content from result where plan = ?", (version,)).fetchall()
             return {name: json.loads(content) for name, content in rows}
 
+    def forget_result(self, version: int, name: str) -> None:
+        """Forget what came of a plan, since it would be another today."""
+        with self._open() as base:
+            base.execute("delete from result where plan = ? and name = ?", (version, name))
+
     def difference(self, session: int, one: int, other: int) -> list[str]:
         """How two plans differ, line by line."""
         texts = {each.id: each.toml.splitlines() for each in self.versions(session)}
@@ -208,8 +228,9 @@ class PlanHistory:
 
 
 def _place(base: sqlite3.Connection, session: int) -> int | None:
-    found = base.execute("select at from session where id = ?", (session,)).fetchone()
-    if found is None:
+    known = session <= _LARGEST
+    found = known and base.execute("select at from session where id = ?", (session,)).fetchone()
+    if not found:
         raise UnknownNameError(f"There is no session {session}.", hint="open the file again")
     return None if found[0] is None else int(found[0])
 

@@ -13,6 +13,8 @@ from sfumato.web.answers import go, render, show
 from sfumato.web.state import ServerState
 from sfumato.web.workers import Job
 
+#: What is being stopped: a task that nobody holds may vanish.
+_STOPPING: set[asyncio.Task[None]] = set()
 #: Seconds after which a stream says that it is still there.
 _HEARTBEAT_SECONDS = 15.0
 
@@ -64,5 +66,6 @@ async def job_events(state: ServerState, request: Request) -> Response:
 async def stop_job(state: ServerState, request: Request) -> Response:
     """Stop a job."""
     job = _job(state, request)
-    asyncio.get_running_loop().create_task(state.jobs.stop(job.id))
+    _STOPPING.add(stopping := asyncio.create_task(state.jobs.stop(job.id)))
+    stopping.add_done_callback(_STOPPING.discard)
     return go(request, f"/jobs/{job.id}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sfumato.web.answers import go, show
-from sfumato.web.state import ServerState
+from sfumato.web.state import ServerState, read_plan_text
 from sfumato.web.workers import Job, WorkerError
 
+#: Fields of the questions: two for each column.
+_MAX_FIELDS, _MAX_MINUTES = 20_000, 600
 _READING = ("delimiter", "decimal", "encoding", "sheet")
 
 
@@ -32,7 +37,7 @@ async def open_file(state: ServerState, request: Request) -> Response:
     plan_path = name if is_plan else _free_plan(state, name)
     session = state.history.open_session(name, plan_path)
     if is_plan:
-        text = (state.folder / name).read_text(encoding="utf-8")
+        text = read_plan_text(state.folder / name)
         state.history.add(session, text, "opened the plan")
         return go(request, f"/desk/{session}")
     return go(request, f"/questions/{session}")
@@ -54,7 +59,7 @@ async def upload(state: ServerState, request: Request) -> Response:
         given = form.get("file")
         if not isinstance(given, UploadFile) or not given.filename:
             raise WorkerError("No file came in.", hint="choose a file first")
-        place = state.folder / Path(given.filename).name
+        place = state.folder / Path(given.filename.replace("\0", "")).name
         if place.exists():
             raise WorkerError(
                 f"There is a file `{place.name}` already.", hint="rename yours, or open that one"
@@ -65,11 +70,13 @@ async def upload(state: ServerState, request: Request) -> Response:
 
 
 def _store(file: Any, place: Path) -> None:
-    partial = place.with_name(f".{place.name}.part")
-    with partial.open("xb") as target:
-        while chunk := file.read(1 << 20):
-            target.write(chunk)
-    partial.rename(place)
+    partial = place.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with partial.open("xb") as target:
+            shutil.copyfileobj(file, target, 1 << 20)
+        partial.rename(place)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 async def questions(state: ServerState, request: Request) -> Response:
@@ -86,7 +93,7 @@ async def answer_questions(state: ServerState, request: Request) -> Response:
     """Make a release of the answers, or a plan to go on with at the desk."""
     session = request.path_params["session"]
     own = state.history.session(session)
-    async with request.form() as form:
+    async with request.form(max_fields=_MAX_FIELDS) as form:
         texts = {name: value for name, value in form.items() if isinstance(value, str)}
         matters = [str(each) for each in form.getlist("matters")]
     roles = {name[5:]: value for name, value in texts.items() if name.startswith("role:") and value}
@@ -95,18 +102,28 @@ async def answer_questions(state: ServerState, request: Request) -> Response:
         "source": own.source, "roles": roles, "profile": texts.get("profile") or None, "reading": reading,
         "matters": matters,
     }  # fmt: skip
-    to_desk = texts.get("then") == "desk"
+    to_desk, minutes = texts.get("then") == "desk", _minutes(texts.get("minutes") or "2")
     made = await state.desk(session).call("draft", request=asked, with_step=to_desk)
     version = state.keep(session, made["toml"], "answered the questions")
     if to_desk:
         return go(request, f"/desk/{session}")
-    minutes = min(max(float(texts.get("minutes") or 2), 0.1), 600.0)
     folder = free_folder(state, own.source)
     job = state.jobs.add(
         session, "make_release", "Make a release", lambda done: keep_release(state, done, version.id),
         request=asked, minutes=minutes, folder=folder,
     )  # fmt: skip
     return go(request, f"/jobs/{job.id}")
+
+
+def _minutes(text: str) -> float:
+    """How long the search may take."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found <= _MAX_MINUTES:
+        raise WorkerError(f"Minutes must be a number above 0, at most {_MAX_MINUTES}.", hint="2 is usual")
+    return found
 
 
 def free_folder(state: ServerState, source: str) -> str:

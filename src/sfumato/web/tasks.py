@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,9 +16,10 @@ from sfumato.core.measure import Score
 from sfumato.core.params import Parameters
 from sfumato.core.run import Progress, ProgressEvent, Run
 from sfumato.data.persons import sample_by_person
+from sfumato.data.records import parse_toml
 from sfumato.data.schema import UNIT_ROLES, Role, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, UnknownNameError
+from sfumato.errors import ParameterError, PlanError, UnknownNameError
 from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
@@ -75,7 +75,8 @@ class Desk:
 
     def table(self, plan: Plan) -> Table:
         """The plan's table, read once while the file and how it is read stay as they are."""
-        assert plan.schema is not None
+        if plan.schema is None:
+            raise PlanError("The plan has no columns of one table.", hint="the page shows plans of one table")
         plain = plan.schema.replace(
             *(replace(each, role=None, role_basis="") for each in plan.schema.columns)
         )
@@ -102,7 +103,7 @@ def _state_of(plan: Plan) -> tuple[Any, ...]:
 
 def read_plan(toml: str) -> Plan:
     """The plan of a text, its files as they are seen from the folder that is served."""
-    return Plan.from_dict(tomllib.loads(toml))
+    return Plan.from_dict(parse_toml(toml, "the plan"))
 
 
 # Start ----------------------------------------------------------------------------------------------------

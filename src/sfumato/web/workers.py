@@ -46,6 +46,7 @@ class Worker:
 
     def __init__(self, folder: str) -> None:
         self._folder, self._lock = folder, threading.Lock()
+        self._closing, self._closed = threading.Lock(), False
         self._start()
 
     def _start(self) -> None:
@@ -62,57 +63,62 @@ class Worker:
     def _call(self, task: str, tell: Tell, arguments: Mapping[str, Any]) -> Any:
         with self._lock:
             try:
-                self._stop.clear()
                 self._pipe.send((task, dict(arguments)))
                 while (message := self._pipe.recv())["kind"] not in {"result", "error"}:
                     tell(message)
-            except (EOFError, OSError):
+            except (EOFError, OSError, TypeError):  # a pipe that another thread closes has no handle
                 self._start_again()
                 raise WorkerGoneError(
-                    "The process with the table has ended, perhaps for lack of memory. It was started again.",
-                    hint="open a smaller file, or fewer columns; your plan is kept",
+                    "The process that did this has ended, perhaps for lack of memory.",
+                    hint="try it again, with a smaller file or fewer columns; your plan is kept",
                 ) from None
         if message["kind"] == "error":
             raise WorkerError(message["sentence"], hint=message["hint"])
         return message["content"]
 
     def _start_again(self) -> None:
-        self._process.kill()
-        self._process.join(1)
-        self._start()
+        with self._closing:
+            if self._closed:
+                raise WorkerGoneError("This was stopped, since its file was closed.", hint="open it again")
+            self._process.kill()
+            self._process.join(1)
+            self._start()
 
     def stop(self) -> None:
         """Ask the present task to end."""
         self._stop.set()
 
     def close(self) -> None:
-        """End the process, now."""
-        self._process.kill()
-        self._process.join(2)
-        self._pipe.close()
+        """End the process, now; it is not started again."""
+        with self._closing:
+            self._closed = True
+            self._process.kill()
+            self._process.join(2)
+            self._pipe.close()
 
 
 def _work(pipe: Connection, stop: Any, folder: str) -> None:
     """What a process does until its pipe is closed."""
-    import os
     import signal
 
     from sfumato.web import tasks
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
-    os.chdir(folder)
     desk = tasks.Desk(tell=pipe.send, stopped=stop.is_set)
     with contextlib.suppress(EOFError, OSError):
         while True:
             name, arguments = pipe.recv()
-            pipe.send(_answer(desk, name, arguments))
+            pipe.send(_answer(desk, folder, name, arguments))
 
 
-def _answer(desk: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _answer(desk: Any, folder: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The result of a task, or the sentence that it ended with; never a cell."""
+    import os
+
     from sfumato.web import tasks
 
     try:
+        os.chdir(folder)  # each time: it may have been removed, or made anew
         return {"kind": "result", "content": tasks.TASKS[name](desk, **arguments)}
     except Cancelled:
         return {"kind": "error", "sentence": "Stopped. Nothing was written.", "hint": ""}
@@ -124,6 +130,9 @@ def _answer(desk: Any, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             "sentence": "There is not enough memory for this.",
             "hint": "take fewer records",
         }
+    except OSError as error:
+        sentence = f"The file system says: {error.strerror}."
+        return {"kind": "error", "sentence": sentence, "hint": "your plan is kept"}
     except Exception as error:  # noqa: BLE001  — its text may quote cells: its type is told, no more
         sentence = f"Something went wrong inside sfumato ({type(error).__name__} in {name})."
         return {"kind": "error", "sentence": sentence, "hint": "please report it; your plan is kept"}
@@ -154,6 +163,12 @@ class Job:
         """Whether nothing more will come of it."""
         return self.state in {"done", "failed", "stopped"}
 
+    def end(self, sentence: str, hint: str) -> None:
+        """Note that nothing came of it: it was asked to stop, or there is a reason."""
+        stopped = self.state == "stopping"
+        self.state = "stopped" if stopped else "failed"
+        self.sentence, self.hint = ("Stopped.", "") if stopped else (sentence, hint)
+
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON, without what came of it."""
         return {
@@ -176,7 +191,7 @@ class JobQueue:
 
     def add(self, session: int, task: str, title: str, done: Callable[[Job], None], **arguments: Any) -> Job:
         """Put a job in line; ``done`` is called with it when it ends well."""
-        if self._waiting.qsize() >= MAX_JOBS_WAITING:
+        if sum(each.state == "waiting" for each in self.jobs.values()) >= MAX_JOBS_WAITING:
             raise WorkerError("Too many jobs are waiting.", hint="stop one, or wait until one has ended")
         job = Job(next(self._numbers), session, task, title, arguments)
         self.jobs[job.id], self._done[job.id] = job, done
@@ -188,27 +203,30 @@ class JobQueue:
         while True:
             job = self.jobs[await self._waiting.get()]
             if job.state == "waiting":
-                await self._do(job)
+                try:
+                    await self._do(job)
+                except OSError:
+                    job.end("No process could be started for it.", "try it again")
+                    await self._tell_all(job)
 
     async def _do(self, job: Job) -> None:
-        loop, self._worker, self._running = asyncio.get_running_loop(), Worker(self._folder), job.id
-        job.state = "running"
+        loop, worker = asyncio.get_running_loop(), Worker(self._folder)
+        job.state, self._worker, self._running = "running", worker, job.id
 
         def tell(event: Mapping[str, Any]) -> None:
             asyncio.run_coroutine_threadsafe(self._note(job, event), loop)
 
         try:
-            job.content = await self._worker.call(job.task, tell, **job.arguments)
-            job.state = "done"
+            job.content = await worker.call(job.task, tell, **job.arguments)
             self._done.pop(job.id)(job)
-        except WorkerError as error:
-            job.state = "stopped" if job.state == "stopping" else "failed"
-            job.sentence, job.hint = (
-                (error.message, error.hint) if job.state == "failed" else ("Stopped.", "")
-            )
+            job.state = "done"
+        except SfumatoError as error:
+            job.end(error.message, error.hint)
+        except Exception as error:  # noqa: BLE001  — the next in line must not wait for ever
+            job.end(f"What came of it could not be kept ({type(error).__name__}).", "is the disk full?")
         finally:
             self._running = 0
-            self._worker.close()
+            worker.close()
             await self._tell_all(job)
 
     async def _note(self, job: Job, event: Mapping[str, Any]) -> None:
