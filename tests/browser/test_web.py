@@ -1,18 +1,19 @@
-"""The page in a real browser: from a file to a release by mouse and by keyboard, with a silent console."""
+"""The page in a real browser: from a messy file to a verified release by mouse, then by keyboard alone."""
 
+import runpy
 import shutil
-import threading
-import time
+import sys
+from pathlib import Path
 
-import polars as pl
 import pytest
+
+from pages import serving
 
 pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from sfumato.web.serve import PageServer  # noqa: E402  — skipped above where it cannot be
-
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CLINIC = Path(__file__).parents[2] / "examples" / "clinic.py"
 pytestmark = [
     pytest.mark.skipif(BROWSER is None, reason="no Chromium here"),
     pytest.mark.xdist_group("browser"),
@@ -22,59 +23,110 @@ _PATIENCE = 120_000  # milliseconds: a busy machine compiles on the way
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
+    """A page on a file as a clinic has it, with few of its patients; one column has a name of tags."""
     folder = tmp_path_factory.mktemp("served")
-    rows = range(150)
-    pl.DataFrame({
-        "<b>name</b>": [f"Name {i}" for i in rows], "age": [20 + (i * 7) % 41 for i in rows],
-        "sex": ["fm"[(i * 5) % 2] for i in rows], "illness": [["flu", "asthma", "cold"][(i * i) % 3] for i in rows],
-    }).write_csv(folder / "people.csv")  # fmt: skip
-    made = PageServer(folder, tmp_path_factory.mktemp("history") / "sessions.sqlite")
-    thread = threading.Thread(target=made.server.run, kwargs={"sockets": [made._socket]}, daemon=True)
-    thread.start()
-    while not made.server.started:
-        time.sleep(0.05)
-    yield made
-    made.server.should_exit = True
-    thread.join(10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(CLINIC), str(folder / "stays.csv")])
+        runpy.run_path(str(CLINIC), run_name="__main__")
+    lines = (folder / "stays.csv").read_bytes().splitlines(keepends=True)[:200]
+    lines[0] = lines[0].replace(b"name", b"<b>name</b>")
+    (folder / "stays.csv").write_bytes(b"".join(lines))
+    with serving(folder, tmp_path_factory.mktemp("history") / "sessions.sqlite") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def browser():
+def context(server):
+    """A browser that has taken the token for its cookie."""
     with playwright.sync_playwright() as driver:
         made = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield made
+        context = made.new_context(viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(_PATIENCE)
+        context.new_page().goto(server.address)
+        yield context
         made.close()
 
 
-def test_a_release_by_mouse_then_a_change_by_keyboard(server, browser):
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+@pytest.fixture
+def page(context, server):
+    """A page at the start, whose console stays silent, and that asks this machine alone."""
     page, said, asked = context.new_page(), [], []
-    page.set_default_timeout(_PATIENCE)
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(server.address)
-    page.get_by_role("button", name="people.csv").click()
-    page.get_by_label("Role of <b>name</b>").select_option("identifier")
-    page.get_by_label("Role of age").select_option("key")
-    page.get_by_label("Role of sex").select_option("key")
-    page.get_by_label("Role of illness").select_option("sensitive")
-    page.get_by_role("button", name="To the desk").click()
-    page.get_by_role("heading", name="Can someone be singled out").wait_for()
-    box = page.get_by_label("k", exact=True)
-    box.fill("25")
-    box.press("Enter")
-    page.get_by_role("button", name="k=25", exact=False).or_(page.get_by_text("k=25")).first.wait_for()
-    page.get_by_role("link", name="Release", exact=True).focus()
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Make the release").focus()
-    page.keyboard.press("Enter")
-    page.get_by_role("heading", name="It was written to").wait_for()
-    assert page.locator("b").count() == 0  # a name of a column is text
+    page.goto(f"http://127.0.0.1:{server.port}/")
+    yield page
     assert said == []
     assert all(url.startswith(f"http://127.0.0.1:{server.port}/") for url in asked)
-    for width in (768, 1280):
-        page.set_viewport_size({"width": width, "height": 900})
-        wide = page.locator("html").evaluate("html => html.scrollWidth - html.clientWidth")
-        assert wide <= 0
-    context.close()
+    assert "Anna" not in " ".join(asked)  # a name of a patient
+    page.close()
+
+
+def fits(page):
+    """No page is wider than its window, light or dark; a name of a column is text."""
+    assert page.locator("b").count() == 0
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        for width in (768, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.locator("html").evaluate("html => html.scrollWidth - html.clientWidth") <= 0
+        back = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+        assert (sum(map(int, back.strip("rgb()").split(",")[:3])) > 384) == (scheme == "light")
+
+
+def test_a_release_by_mouse(page):
+    fits(page)
+    page.get_by_role("button", name="stays.csv", exact=True).click()
+    page.get_by_role("heading", name="Three questions").wait_for()
+    fits(page)
+    page.get_by_label("Minutes").fill("0.2")
+    page.get_by_role("button", name="Make a release").click()
+    page.get_by_role("heading", name="It was written to").wait_for()
+    fits(page)
+    page.get_by_role("button", name="Verify it").click()
+    page.get_by_text("Verified: every file is as it was written").wait_for()
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Internal report").click()
+    opened.value.get_by_role("heading").first.wait_for()
+    opened.value.close()
+    page.get_by_role("link", name="Desk").click()
+    page.get_by_role("heading", name="Can someone be singled out").wait_for()
+    fits(page)
+
+
+def tab_to(page, place):
+    """Press Tab until something has the focus."""
+    for _ in range(400):
+        if place.evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{place} is not reached by Tab")
+
+
+def test_a_release_by_keyboard_alone(page):
+    tab_to(page, page.get_by_role("button", name="stays.csv", exact=True))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("Role of zip"))
+    page.keyboard.type("key")
+    tab_to(page, page.get_by_role("button", name="To the desk"))
+    page.keyboard.press("Space")
+    page.get_by_role("heading", name="Can someone be singled out").wait_for()
+    box = page.get_by_label("k", exact=True).first
+    tab_to(page, box)
+    page.keyboard.press("Control+a")
+    page.keyboard.type("6")
+    page.keyboard.press("Enter")
+    page.get_by_text("k=6").first.wait_for()
+    tab_to(page, page.get_by_role("link", name="Release", exact=True))
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="May it leave?").wait_for()
+    reason = page.get_by_label("Release it all the same")
+    if reason.count():
+        tab_to(page, reason)
+        page.keyboard.type("a test of the keyboard")
+    tab_to(page, page.get_by_role("button", name="Make the release"))
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="It was written to").wait_for()
+    tab_to(page, page.get_by_role("button", name="Verify it"))
+    page.keyboard.press("Enter")
+    page.get_by_text("Verified: every file is as it was written").wait_for()

@@ -31,7 +31,7 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.shares import wilson
 from sfumato.data.table import TEXTUAL, Table
-from sfumato.errors import quoted
+from sfumato.errors import count_noun, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._spaces import why_generalised, why_incomparable
 
@@ -275,7 +275,7 @@ def _protected_control(evidence: Evidence) -> str | None:
         of_people, others = (set(each[each >= 0].tolist()) for each in codes)
         if both := len(of_people & others):
             return (
-                f"{both} of the control group are also in the original by `{person}` "
+                f"the control group and the original share {count_noun(both, 'person')} by `{person}` "
                 "(leave the column out of the control group if its numbers mean other people there)"
             )
     return _why_not_control(original, control)

@@ -84,7 +84,7 @@ def test_a_matrix_may_lead_to_a_category_that_nobody_has():
         ([("job", w, w, 0.9) for w in ("cook", "smith", "king")], "must sum to 1"),
         ([("job", w, "queen", 1.0) for w in ("cook", "smith", "king")], "lead elsewhere"),
         ([("job", w, w, 1.5) for w in ("cook", "smith", "king")], "from 0 to 1"),
-        ([("job", w, w, 0.5) for w in ("cook", "smith", "king") for _ in "12"], "listed once"),
+        ([("job", w, w, 0.5) for w in ("cook", "smith", "king") for _ in "12"], "listed twice"),
         ([("town", "a", "a", 1.0)], "columns that pram changes"),
     ],
 )

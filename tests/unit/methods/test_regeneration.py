@@ -147,7 +147,7 @@ def test_marginals_are_one_table_for_all_columns_in_any_order():
 
 def test_marginals_that_are_none():
     table = masked(table_of([1, 2, 3], Kind.CONTINUOUS), [0])
-    with pytest.raises(DataError, match="must be of its type, got: 1 other"):
+    with pytest.raises(DataError, match="1 value of `a` of another type"):
         filled(table, marginals_of(["x"], [1]))
     counts = pl.DataFrame({"column": "a", "value": ["1", "2"], "count": [-1.0, 0.5]})
     with pytest.raises(DataError, match="whole numbers from 0 up, got: 2 others"):

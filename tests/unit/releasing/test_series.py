@@ -381,7 +381,7 @@ path = "stays.out.csv"
 
 def test_the_course_is_that_of_the_first_release(waves):
     for more in ("course = { pay = 0.3 }", "releases = 4"):
-        with pytest.raises(PlanError, match="must be those of its earlier releases"):
+        with pytest.raises(PlanError, match="differ from those of its earlier releases"):
             carry_out(planned(waves, 2, "out1", more=more), Run(seed=LARGE))
     for more, reason in (
         ("course = { lost = 0.3 }", "not declared: `lost`"),
