@@ -9,7 +9,7 @@ INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/py
 
 # Which tests stay in one process is said in tests/conftest.py; compiled tests are kept for the next run.
 # Linear algebra has one thread each: two that wait for each other cost ten times the work.
-TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 # For researchers, taking every proposal; ages matter most. One method, so that it takes seconds.
 DEMO_RELEASE := --for scientific --yes --matters birth_date -m mondrian --minutes 0.3
@@ -86,9 +86,9 @@ debian:
 		{ $$root apt-get update -qq && $$root apt-get install -y -qq $(PACKAGE) >/dev/null 2>&1; } \
 		|| echo "$(PACKAGE) cannot be had here: its tests will be skipped"
 
-test: check services-if-allowed  ## everything CI runs: check, all tests, docs
+test: services-if-allowed $(STAMP)  ## everything CI runs: check, docs, all tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync check docs  # each has use for one core
 	$(TRY) -m 'not slow'
-	@$(MAKE) --no-print-directory docs
 
 prove: $(STAMP) services-if-allowed  ## the slow tests, and every property in full
 	SFUMATO_EFFORT=full $(TRY) -m prove

@@ -37,7 +37,7 @@ from sfumato.risk.suda import Suda
 SIZES = (90, 2, 8, 60, 12, 5)
 _R = """
 suppressMessages(library(sdcMicro)); data <- read.csv("{path}")
-time <- system.time(suda2(data, missing = 3))[["user.self"]]; cat(time)
+time <- system.time(suda2(data))[["user.self"]]; cat(time)
 """
 
 

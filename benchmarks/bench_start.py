@@ -5,8 +5,8 @@
 CPU seconds and peak memory of one process each, on mixed records (`datasets.patients`) and a release of them
 by rank swapping of the keys. Cold means an empty NUMBA_CACHE_DIR, on 1,000 and 10,000 records; warm is the
 same command again. Modules are compiled to bytecode before, as an installation does. The docs' capacity page
-has what it prints. No start may cost more than 3 × `import polars` and the work itself: `measures`,
-`protect NAME --help` and `risk -m k`, the last of 100 records, are held to it, each the least of five.
+has what it prints. No start may cost more than 3 × `import polars` and the work itself: what is in QUICK is
+held to it on 100 records, warm, each the least of five.
 """
 
 from __future__ import annotations
@@ -23,22 +23,43 @@ from pathlib import Path
 import sfumato
 
 TINY, FEW, SMALL, LIGHT = 100, 1_000, 10_000, 3.0
-#: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written.
+SEED = 2**127 + 1  # a smaller one is refused before anything is written
+#: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written, PLAN
+#: a plan that is written before.
 VERBS = {
     "--help": "--help",
     "measures": "measures",
     "protect NAME --help": "protect mondrian --help",
     "risk -m k": "risk FILE -m k",
     "inspect": "inspect FILE",
-    "protect rank-swapping": "protect rank-swapping FILE -o OUT --seed 1 --unjudged",
-    "protect mondrian": "protect mondrian FILE -o OUT --seed 1 --require k>=5",
-    "protect mdav-in-parts": "protect mdav-in-parts FILE -o OUT --seed 1 --unjudged",
+    "gate": "gate FILE --require k>=5",
+    "run": f"run PLAN --seed {SEED} --overwrite",
+    "protect rank-swapping": f"protect rank-swapping FILE -o OUT --seed {SEED} --unjudged",
+    "protect mondrian": f"protect mondrian FILE -o OUT --seed {SEED} --require k>=5",
+    "protect mdav": f"protect mdav FILE -o OUT --seed {SEED} --unjudged",
+    "protect mdav-in-parts": f"protect mdav-in-parts FILE -o OUT --seed {SEED} --unjudged",
+    "protect local-suppression": f"protect local-suppression FILE -o OUT --seed {SEED} --require k>=3",
     "risk": "risk FILE RELEASE --aligned --seed 1",
     "utility": "utility FILE RELEASE --aligned --seed 1",
     "compare": "compare FILE -m rank-swapping -m uncorrelated-noise --seed 1",
     "tune": "tune FILE --require dbrl<=0.05 -m rank-swapping -m mdav-in-parts --minutes 2 --seed 1",
 }
-QUICK = ("--help", "measures", "protect NAME --help", "risk -m k")
+QUICK = (
+    "--help", "measures", "protect NAME --help", "risk -m k", "gate", "run", "protect rank-swapping",
+    "protect mondrian", "risk",
+)  # fmt: skip
+PLAN = """
+[data]
+path = "{file}"
+{columns}
+[[scenarios]]
+requirements = ["k >= 5"]
+[[steps]]
+method = "mondrian"
+columns = ["@key"]
+[output]
+path = "{out}"
+"""
 
 
 def run(command, minutes=5.0, **environment):
@@ -62,7 +83,8 @@ def run(command, minutes=5.0, **environment):
 def tables(folder, records):
     """Have the records and a release of them written by another process: a child is charged our memory."""
     run([sys.executable, __file__, "--write", str(folder), str(records)])
-    return [folder / f"{name}{records}.csv" for name in ("patients", "released")]
+    names = (f"patients{records}.csv", f"released{records}.csv", f"plan{records}.toml")
+    return [folder / name for name in names]
 
 
 def write(folder, records):
@@ -75,12 +97,19 @@ def write(folder, records):
     table.frame.write_csv(file)
     keys = [column.name for column in table.schema.columns if column.kind in RankSwapping.kinds]
     RankSwapping().apply(table.aimed_at(keys), Run(seed=1)).table.frame.write_csv(release)
+    told = "".join(
+        f'[columns.{each.name}]\nkind = "{each.kind}"\nrole = "{each.role or "other"}"\n'
+        for each in table.schema.columns
+    )
+    out = folder / f"planned{records}.csv"
+    (folder / f"plan{records}.toml").write_text(PLAN.format(file=file, columns=told, out=out))
 
 
 def command_of(verb, files, out):
     words = {
         "FILE": str(files[0]),
         "RELEASE": str(files[1]),
+        "PLAN": str(files[2]),
         "OUT": str(out / f"out{os.urandom(4).hex()}.csv"),
     }
     return [sys.executable, "-m", "sfumato", *(words.get(word, word) for word in VERBS[verb].split())]

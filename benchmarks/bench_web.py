@@ -1,4 +1,4 @@
-"""The page against the verbs that do the same: first page, one level changed, and memory.
+"""The page against the verbs that do the same: first page, one level changed, and memory, as ratios.
 
     python benchmarks/bench_web.py [records]
 
@@ -6,11 +6,14 @@
 are those of the server and its desk together, from /proc; a verb is a process of its own, the least of three.
 
 - First page (the three questions, from the start of the server): at most 2 × `sfumato inspect` of the file.
-- One level changed at the desk and scored: the aim is 1/10 of `sfumato risk -m k` at 1,000,000 records. The
-  desk scores a sample of more than 20,000 records, and the page says so.
-- Memory of the desk: the aim is 1.3 × that of `sfumato risk -m k`.
+- One level changed at the desk and scored, the least of some: at most 1/10 of `sfumato risk -m k` at
+  1,000,000 records. Once with the question of the verb (a step of rounding, k required), which is held to;
+  and once with the requirements of a profile (mondrian; k, l, exact matches, linkage, regrouped records),
+  which is shown.
+- Memory of the desk: at most 1.3 × that of `sfumato risk -m k`.
 
-The first is held to; the aims are printed beside what is.
+What is compiled or rehearsed beside the desk is awaited before a change is timed.
+Where all records would take more than a second the desk scores 2,000; how many it did is printed.
 """
 
 from __future__ import annotations
@@ -95,14 +98,74 @@ class Page:
             total += int(words[11]) + int(words[12])
         return total / TICKS
 
+    def settle(self):
+        """Wait until nothing is done beside what is asked for."""
+        before = -1.0
+        while (now := self.cpu()) != before:
+            before = now
+            time.sleep(1)
+
     def memory(self):
         """Peak memory (MB) of the desk: of the largest child."""
         lines = [Path(f"/proc/{each}/status").read_text().splitlines() for each in self.desks()]
         return max(int(line.split()[1]) for each in lines for line in each if line.startswith("VmHWM")) / 1024
 
 
+K_PLAN = """
+[data]
+path = "{name}"
+{columns}
+[[scenarios]]
+name = "neighbour"
+columns = ["age_yrs", "sex", "race"]
+requirements = ["k-anonymity >= 3"]
+
+[[steps]]
+method = "rounding"
+columns = ["los"]
+[steps.parameters]
+base = 2
+
+[[steps]]
+method = "rounding"
+columns = ["age_yrs"]
+[steps.parameters]
+base = 5
+
+[output]
+path = "release.csv"
+drop = {drop}
+"""
+
+
+def write_k_plan(folder, name, columns):
+    """A plan that asks for what the verb asks for, of a file that was rounded twice."""
+    keys = {"age_yrs", "sex", "race", "los"}
+    text = "".join(
+        f'[columns.{each["name"]}]\nkind = "{each["kind"]}"\nrole = "{each["role"] or "other"}"\n'
+        for each in columns
+    )
+    drop = [each["name"] for each in columns if each["name"] not in keys]
+    (folder / "k.toml").write_text(K_PLAN.format(name=name, columns=text, drop=json.dumps(drop)))
+
+
+def change(page, session, step, setting, values):
+    """CPU seconds of one change and its answer, the least of some, and the last answer."""
+    page.json("GET", f"/desk/{session}")  # the first time the original is scored too, and kernels are loaded
+    found = []
+    for value in values:
+        desk = page.json("GET", f"/desk/{session}")
+        page.settle()
+        before = page.cpu()
+        form = {"action": "change-step", "step": step, "version": desk["version_id"], setting: value}
+        page.json("POST", f"/desk/{session}", form)
+        desk = page.json("GET", f"/desk/{session}")
+        found.append(page.cpu() - before)
+    return min(found), desk["results"]["score"]
+
+
 def serve(folder, name):
-    """CPU seconds of the first page and of one level, memory of the desk, and the records scored."""
+    """CPU seconds of the first page and of one level of each plan, memory of the desk, and the answers."""
     page = Page(folder)
     try:
         session = page.json("POST", "/open", {"source": name})["next"].rpartition("/")[2]
@@ -110,13 +173,12 @@ def serve(folder, name):
         first = page.cpu()
         roles = {f"role:{each['name']}": each["role"] or "other" for each in columns}
         page.json("POST", f"/questions/{session}", {**roles, "then": "desk", "profile": "scientific"})
-        for k in (5, 6):  # the first time the original is scored too, and kernels are compiled
-            desk = page.json("GET", f"/desk/{session}")
-            before = page.cpu()
-            form = {"action": "change-step", "step": 0, "version": desk["version_id"], "k": k}
-            page.json("POST", f"/desk/{session}", form)
-            desk = page.json("GET", f"/desk/{session}")
-        return first, page.cpu() - before, page.memory(), desk["results"]["score"]["records"]
+        profile = change(page, session, 0, "k", (5, 6, 7, 8))
+        memory = page.memory()
+        write_k_plan(folder, name, columns)
+        session = page.json("POST", "/open", {"source": "k.toml"})["next"].rpartition("/")[2]
+        level = change(page, session, 1, "base", (10, 4, 20, 3))
+        return first, level, profile, max(memory, page.memory())
     finally:
         page.process.terminate()
         page.process.wait(20)
@@ -136,14 +198,26 @@ def main():
         file = Path(made) / "people.csv"
         subprocess.run([sys.executable, "-c", WRITE, str(records), str(file)], check=True)
         inspect, risk = verb("inspect", str(file)), verb("risk", str(file), "-m", "k")
-        first, level, memory, scored = serve(file.parent, file.name)
-    print(f"{records:,} records, of which the desk scored {scored:,}")
+        first, level, profile, memory = serve(file.parent, file.name)
+    bounds = {"first page": 2.0, "one level": 0.1, "desk": 1.3}
+    ratios = {
+        "first page": first / inspect[0], "one level": level[0] / risk[0], "desk": memory / risk[1]
+    }  # fmt: skip
+    print(f"{records:,} records; load {os.getloadavg()[0]:.1f}")
     print(
-        f"  first page {first:6.2f} s  = {first / inspect[0]:.2f} × inspect ({inspect[0]:.2f} s); at most 2"
+        f"  first page {first:6.2f} s  = {ratios['first page']:.2f} × inspect ({inspect[0]:.2f} s); at most 2"
     )
-    print(f"  one level  {level:6.2f} s  = {level / risk[0]:.2f} × risk -m k ({risk[0]:.2f} s); aim 0.10")
-    print(f"  desk       {memory:6.0f} MB = {memory / risk[1]:.2f} × risk -m k ({risk[1]:.0f} MB); aim 1.30")
-    return 0 if first <= 2 * inspect[0] else 1
+    for what, (seconds, answer) in (("one level", level), ("of profile", profile)):
+        scored = answer["sampled"] or answer["records"]
+        ratio = seconds / risk[0]
+        print(
+            f"  {what:10} {seconds:6.2f} s  = {ratio:.2f} × risk -m k ({risk[0]:.2f} s), {scored:,} records"
+        )
+    print(
+        f"  desk       {memory:6.0f} MB = {ratios['desk']:.2f} × risk -m k ({risk[1]:.0f} MB); at most 1.30"
+    )
+    held = [name for name in bounds if records >= 1_000_000 or name == "first page"]
+    return 0 if all(ratios[name] <= bounds[name] for name in held) else 1
 
 
 if __name__ == "__main__":

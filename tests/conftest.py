@@ -23,7 +23,7 @@ os.environ.pop("COLUMNS", None)  # a worker is told the width of the screen that
 gc.set_threshold(200_000, 50, 100)
 
 # The first call of a kernel compiles it, so no example has a deadline; derandomised, so that CI repeats.
-settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=6)
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("full" if FULL else "quick")
 # Hypothesis tries the constants of whatever modules are loaded, and which are depends on the tests that ran before.
@@ -32,7 +32,9 @@ providers.is_local_module_file = lambda _path: False
 # Small work goes by kernels here, whatever was done before; that it may go by numpy has tests of its own.
 CompileAllowance.granted = False
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+SHARED = Path(
+    os.environ.get("SFUMATO_REFERENCE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+)
 
 
 #: The families of methods: tests about them share kernels.
@@ -63,17 +65,24 @@ def compiling_one_at_a_time(work):
 Dispatcher.compile = compiling_one_at_a_time(Dispatcher.compile)
 
 
+#: Folders whose files take long: they go first, so that no process is left alone with one at the end.
+LONG_FIRST = ("browser", "contract", "web", "cli", "reference", "property")
+
+
 def pytest_collection_modifyitems(items):
     """Mark what `make prove` runs: properties, in full, and what `make test` leaves out because it is slow.
 
     Tests of one file stay in one process, and those of all methods in one: only that one compiles their kernels.
     """
+    turns = {}
     for item in items:
-        about = item.path.stem.removeprefix("test_")
-        methods = about == "methods" or item.path.parent.name == "methods" or about in FAMILIES
+        about, folder = item.path.stem.removeprefix("test_"), item.path.parent.name
+        methods = about == "methods" or folder == "methods" or about in FAMILIES
         item.add_marker(pytest.mark.xdist_group("methods" if methods else str(item.path)))
         if item.get_closest_marker("slow") or hasattr(getattr(item, "obj", None), "hypothesis"):
             item.add_marker(pytest.mark.prove)
+        turns[item] = -1 if methods else LONG_FIRST.index(folder) if folder in LONG_FIRST else len(LONG_FIRST)
+    items.sort(key=turns.__getitem__)
 
 
 @pytest.fixture

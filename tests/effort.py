@@ -8,5 +8,5 @@ FULL = os.environ.get("SFUMATO_EFFORT") == "full"
 
 
 def examples(count):
-    """Settings of a property that is tried on ``count`` examples in full, and on a fifth of them in haste."""
-    return settings(max_examples=count if FULL else max(count // 5, 4))
+    """Settings of a property that is tried on ``count`` examples in full, and on a tenth of them in haste."""
+    return settings(max_examples=count if FULL else max(count // 10, 4))

@@ -15,14 +15,18 @@ class Client:
 
     def __init__(self, server):
         self.port, self.cookie, self.token = server.port, "", server.guard.token
+        self.scheme = "http"
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def ask(self, verb, path, form=None, *, headers=None, body=None, host=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = self.connect()
         own = f"127.0.0.1:{self.port}"
         sent = {"Host": host or own, "Accept": "application/json", "Cookie": self.cookie}
         if form is not None:
             body = urllib.parse.urlencode(form, doseq=True).encode()
-            sent |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{own}"}
+            sent |= {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"{self.scheme}://{own}"}
         connection.request(verb, path, body=body, headers={**sent, **(headers or {})})
         answer = connection.getresponse()
         data = answer.read()
@@ -39,9 +43,25 @@ class Client:
 
     def enter(self):
         answer, _ = self.ask("GET", f"/?token={self.token}")
-        self.first = answer.getheader("set-cookie")
+        self.first, self.entry = answer.getheader("set-cookie"), answer.getheader("location")
         self.cookie = self.first.split(";")[0]
         return answer
+
+    def open(self, source, **answers):
+        """The session of a file, at its desk. Whoever opens the same file goes on in the same session."""
+        _, content = self.post("/open", {"source": source})
+        session = int(content["next"].rpartition("/")[2])
+        status, content = self.post(f"/questions/{session}", {"then": "desk", **answers})
+        assert status == 200, content
+        return session
+
+    def plan_of(self, session):
+        return self.get(f"/desk/{session}")[1]["version_id"]
+
+    def go_back(self, session, plan):
+        """The session as it was with a plan: a test sees nothing of what another has changed."""
+        assert self.post(f"/desk/{session}/move", {"to": plan})[0] == 200
+        return session
 
     def wait_for(self, job, seconds=120):
         end = time.monotonic() + seconds
@@ -59,10 +79,10 @@ def _content(answer, data):
 
 
 @contextlib.contextmanager
-def serving(folder, history):
+def serving(folder, history, **more):
     from sfumato.web.serve import PageServer  # needs the extra `web`
 
-    made = PageServer(folder, history)
+    made = PageServer(folder, history, **more)
     thread = threading.Thread(target=made.server.run, kwargs={"sockets": [made._socket]}, daemon=True)
     thread.start()
     while not made.server.started:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 from docutils import nodes
@@ -26,9 +28,11 @@ from sfumato.core.measure import Measure
 from sfumato.core.method import Method, shape_of
 from sfumato.core.references import cite
 from sfumato.core.synonyms import told_words
+from sfumato.reproduce import survey
 
 FOLDER = "reference/generated"
-SHAPES = ("column", "block", "table")
+#: Where a method works that looks at all records at once.
+NOT_SHARED = "in the process that you started: it looks at all records at once"
 NATURES = {
     "non-perturbative": "shown with less detail, or suppressed",
     "perturbative": "replaced by a different value",
@@ -37,6 +41,8 @@ NATURES = {
 }
 #: Columns a line of help may take, so that a page does not depend on who builds it.
 WIDTH = 100
+#: A verb with more verbs of its own than this shows the last of them.
+MAX_INNER = 5
 _SECTION = re.compile(r"^(?P<title>\w[\w ]*)\n-{3,}$", re.MULTILINE)
 _SEE_ALSO = re.compile(r"^(?P<name>[\w-]+) : (?P<text>.+)$", re.MULTILINE)
 
@@ -51,6 +57,7 @@ def pages() -> dict[str, str]:
         **{f"measures/{name}.rst": measure_page(cls) for name, cls in measures.items()},
         "command-line.rst": command_line_page(),
         "other-names.rst": other_names_page((*methods.values(), *measures.values())),
+        "survey.rst": survey_page(),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
         "files.rst": files_page(),
@@ -152,9 +159,7 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
         [page_link(cls), cls.family, words(cls.kinds), drive_of(cls), cls.cost, escape(cls.summary())]
         for cls in methods
     ]
-    ticks = [
-        [page_link(cls), *("✓" if shape_of(cls) == shape else "" for shape in SHAPES)] for cls in methods
-    ]
+    engines = [[page_link(cls), shape_of(cls), "✓", *past_memory(cls)] for cls in methods]
     natures = [
         [nature, said, ", ".join(page_link(cls) for cls in methods if cls.nature == nature) or "—"]
         for nature, said in NATURES.items()
@@ -170,14 +175,29 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
             "Privacy-Preserving Techniques for Data Publishing (2023, Figure 3), with the methods here.",
             "",
             *table(["nature", "a true value is", "methods"], natures),
-            *section("Methods and shapes"),
+            *section("Methods and engines"),
             "A *column* method treats each column alone, a *block* method runs of records after rounds of",
-            "summaries, a *table* method needs the whole table; see :doc:`/developing/architecture`.",
+            "summaries, a *table* method needs the whole table; see :doc:`/developing/architecture`. Every",
+            "method runs on every engine and gives the same bytes (:doc:`/guides/large-tables`). The table",
+            "says what ``stream`` holds in memory, and whether the workers of ``local:N`` and ``tls://``",
+            "share the work of one step; trials of ``compare`` and ``tune`` they share for all methods.",
             "",
-            *table(["method", *SHAPES], ticks),
+            *table(["method", "shape", "memory", "stream", "cluster"], engines),
             *hidden_toctree(f"methods/{cls.name}" for cls in methods),
         ]
     )
+
+
+def past_memory(cls: type[Method]) -> tuple[str, str]:
+    """Say what a method holds in memory with ``stream``, and whether workers share its work."""
+    state = cls.state
+    amounts = {"a record": state.per_record, "a record and column": state.per_cell}
+    held = " and ".join(f"{amount} bytes {of}" for of, amount in amounts.items() if amount)
+    if state.scale == "blocks":
+        return "✓ one block; one column where it is put together", "✓ blocks"
+    if state.scale == "ranks":
+        return f"✓ {held or 'all columns, as numbers'}", "✓ columns"
+    return f"✓ {held or 'all records; not measured'}", f"✓ {NOT_SHARED}"
 
 
 def measures_page(measures: Iterable[type[Measure]]) -> str:
@@ -222,6 +242,52 @@ def other_names_page(classes: Iterable[type[Component]]) -> str:
     )
 
 
+def survey_page() -> str:
+    """List the terms of the survey, what each is here, what tests it, or why it is left out."""
+    rows = survey.catalogue()
+    count = Counter(row.verdict for row in rows)
+    found = ", ".join(f"{count[each]} {each}" for each in get_args(survey.RowStatus) if count[each])
+    lines = [
+        *title("The survey, term by term"),
+        "What T. Carvalho, N. Moniz, P. Faria and L. Antunes list in their *Survey on Privacy-Preserving",
+        f"Techniques for Data Publishing* (2022), and what it is here: {len(rows)} rows, {found}.",
+        "Each term, typed after ``sfumato methods`` or ``sfumato measures``, leads to what the row names.",
+        "",
+    ]
+    for place, about in survey.titles().items():
+        there = [row for row in rows if row.place == place]
+        cells = [
+            [escape(row.of), escape(row.term), _survey_home(row), literal(row.test), row.verdict]
+            for row in there
+        ]
+        lines += [
+            *section(f"{place}: {about}"),
+            *table(["heading", "term", "here", "test", "verdict"], cells),
+        ]
+    names = list(dict.fromkeys(has for tool in survey.tools() for has in tool.has))
+    cells = [
+        [escape(tool.name), *("yes" if name in tool.has else "no" for name in names), _prose(tool.here)]
+        for tool in survey.tools()
+    ]
+    lines += [*section("Table 5: privacy tools"), *table(["tool", *names, "here"], cells)]
+    return "\n".join(lines)
+
+
+def _survey_home(row: survey.CatalogueRow) -> str:
+    """What a term is here, and with what setting, or why there is nothing."""
+    links = [
+        page_link(survey.component_of(each)) + (f" with {literal(setting[:-1])}" if setting else "")
+        for each in row.ours
+        for setting in [each.partition("(")[2]]
+    ]
+    return " ".join(filter(None, [", ".join(links), _prose(row.note), _prose(row.reason)]))
+
+
+def _prose(text: str) -> str:
+    """Text in which what stands in single backticks is literal."""
+    return text.replace("`", "``")
+
+
 def _by_word(row: tuple[str, list[str]]) -> str:
     return row[0].lower()
 
@@ -230,7 +296,7 @@ def _by_word(row: tuple[str, list[str]]) -> str:
 
 
 def command_line_page() -> str:
-    """Show the help of every verb, and of one method under ``protect``."""
+    """Show the help of every verb and of its own verbs; of the methods under ``protect`` that of one."""
     lines = [*title("Command line"), "Data go to stdout; messages, progress and errors go to stderr.", ""]
     for name, text in verbs():
         lines += [*section(name), *block(text)]
@@ -249,12 +315,13 @@ def verbs() -> Iterator[tuple[str, str]]:
         here = click.Context(command, parent=root, info_name=name)
         yield f"sfumato {name}", command.get_help(here)
         if isinstance(command, click.Group):
-            example = command.list_commands(here)[-1]
-            inner = command.get_command(here, example)
-            yield (
-                f"sfumato {name} {example}",
-                inner.get_help(click.Context(inner, parent=here, info_name=example)),
-            )
+            inside = command.list_commands(here)
+            for example in inside if len(inside) <= MAX_INNER else inside[-1:]:
+                inner = command.get_command(here, example)
+                yield (
+                    f"sfumato {name} {example}",
+                    inner.get_help(click.Context(inner, parent=here, info_name=example)),
+                )
 
 
 def errors_page() -> str:

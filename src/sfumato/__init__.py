@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sfumato.data.scenario import Scenario
     from sfumato.data.schema import Column, Kind, Role, Schema
     from sfumato.data.table import Table
+    from sfumato.engines.opening import engine
     from sfumato.front import assess, compare, inspect, protect, read, release, tune
+    from sfumato.recipes.plan import Plan
     from sfumato.recipes.recipe import Recipe, Step
     from sfumato.study.combine import combine
     from sfumato.utility.queries import expected_count
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Column": "sfumato.data.schema",
     "Kind": "sfumato.data.schema",
+    "Plan": "sfumato.recipes.plan",
     "Recipe": "sfumato.recipes.recipe",
     "Release": "sfumato.core.release",
     "Role": "sfumato.data.schema",
@@ -34,6 +37,7 @@ _HOMES = {
     "assess": "sfumato.front",
     "combine": "sfumato.study.combine",
     "compare": "sfumato.front",
+    "engine": "sfumato.engines.opening",
     "expected_count": "sfumato.utility.queries",
     "inspect": "sfumato.front",
     "protect": "sfumato.front",
@@ -46,8 +50,9 @@ _HOMES = {
 _ROOMS = ("arrays", "methods", "risk", "utility")
 
 __all__ = [
-    "Column", "Kind", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table", "__version__",
-    "assess", "combine", "compare", "expected_count", "inspect", "protect", "read", "release", "tune",
+    "Column", "Kind", "Plan", "Recipe", "Release", "Role", "Scenario", "Schema", "Step", "Table",
+    "__version__", "assess", "combine", "compare", "engine", "expected_count", "inspect", "protect",
+    "read", "release", "tune",
 ]  # fmt: skip
 
 

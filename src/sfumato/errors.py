@@ -141,6 +141,18 @@ class WriteError(DataError):
     """A file cannot be written, or writing it would overwrite an original."""
 
 
+class MemoryLimitError(DataError):
+    """The work needs more memory than it may use."""
+
+    @classmethod
+    def of(cls, used: int, limit: int) -> Self:
+        """Build the error for work that used so many bytes, and may use fewer."""
+        return cls(
+            f"The work needs more memory than it may use: {used / 1e9:.1f} of {limit / 1e9:.1f} GB.",
+            hint="allow more memory, protect fewer columns at a time, or choose another method",
+        )
+
+
 class UnreachableError(SfumatoError, ValueError):
     """No parameter value reaches the level asked for."""
 

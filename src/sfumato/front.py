@@ -29,7 +29,7 @@ from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError,
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step, below_k_note
 from sfumato.releasing.copies import worst_of
-from sfumato.releasing.load import as_table, inspect, read
+from sfumato.releasing.load import as_table, inspect, is_foreign_query, read, read_counts
 from sfumato.study.evaluate import EvaluationCase, Make, evaluate
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def assess(
     control: float = 0.0,
     made_by: Recipe | Make | None = None,
     exact: bool | None = None,
+    in_database: bool = False,
     seed: int | None = None,
     run: Run | None = None,
     **reading: Any,
@@ -151,12 +152,28 @@ def assess(
     Attacks such as ``"inference"`` need a control group of people who are not in the release: a table as the
     resource ``control``, or a share of the persons (``control=0.2``), who are held out while the others are
     protected by the recipe ``made_by``.
+
+    A table that stays ``in_database`` is counted there: equal records of the columns in question, each
+    combination with its number, are all that is read of it, and measures of classes of records (k-anonymity,
+    uniqueness, l-diversity …) score it as if it had been read. So is a lazy frame of duckdb, ibis or pyspark.
     """
     from sfumato.releasing.read_release import read_release
     from sfumato.releasing.request import Request, resolve
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
-    if schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
+    if measures == "all":
+        chosen = [cls() for cls in registry.measures().values()]
+    else:
+        chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
+    allow_sampling = not (chosen if exact is None else exact)
+    if in_database or is_foreign_query(original):
+        if release is not None:
+            raise ParameterError(
+                "only a table that is judged by itself stays in its database, got: a release"
+            )
+        chosen = chosen or [each for each in registry.measures_for("default") if each.counts.classes_only]
+        table = read_counts(original, chosen, scenarios, schema=schema)
+    elif schema is None and isinstance(release, str | Path) and isinstance(original, str | Path):
         request = Request(source=original, reading=reading)
         source = resolve(request, released=release)
         table, reading = source.read(request), source.reading(request)
@@ -165,11 +182,6 @@ def assess(
         table, _ = as_table(original, schema=schema, **reading)
     if release is not None and not isinstance(release, Release):
         release = read_release(table, release, aligned=aligned, resources=resources, reading=reading)
-    if measures == "all":
-        chosen = [cls() for cls in registry.measures().values()]
-    else:
-        chosen = [parse_measure(m) if isinstance(m, str) else m for m in measures]
-    allow_sampling = not (chosen if exact is None else exact)
     chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = EvaluationCase(table, scenarios[0], _like(table, resources), control, make)

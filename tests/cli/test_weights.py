@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 import polars as pl
 import pytest
 
+from seeds import LARGE
+
 COLUMNS = """
 [columns]
 age = { kind = "AGE", role = "key" }
@@ -97,7 +99,7 @@ def test_weights_do_not_give_the_region_back(run, tmp_path, step, need, kind):
         f'requirements = ["{need}"]\n[data]\npath = "in.csv"\n'
         + COLUMNS.replace("AGE", kind) + step + '[output]\npath = "out.csv"\nshuffle = false\n'
     )  # fmt: skip
-    code, _, err = run("run", "plan.toml")
+    code, _, err = run("run", "plan.toml", "--seed", LARGE)
     assert code == 0
     assert "note: the weights in `weight` are averaged" in err
     original, out = pl.read_csv(tmp_path / "in.csv"), pl.read_csv(tmp_path / "out.csv")
@@ -115,7 +117,7 @@ def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
         'requirements = ["dbrl <= 0.2"]\n[data]\npath = "in.csv"\n'
         + COLUMNS.replace("AGE", "ordinal") + SWAPPING + '[output]\npath = "out.csv"\n'
     )  # fmt: skip
-    code, _, err = run("release", "plan.toml", "--out", "folder")
+    code, _, err = run("release", "plan.toml", "--out", "folder", "--seed", LARGE)
     assert code == 0, err
     note = (tmp_path / "folder" / "change-note.md").read_text()
     assert "Each record has the mean weight of its class" in note

@@ -300,6 +300,7 @@ def test_plan_reference_has_every_key():
         "`[output]`": {item.name for item in dataclasses.fields(plan_parts.Output)},
         "`[series]`": {item.name for item in dataclasses.fields(plan_parts.SeriesSpec)},
         "`[release]`": {item.name for item in dataclasses.fields(plan_parts.About)},
+        "`[[release.tables]]`": {item.name for item in dataclasses.fields(plan_parts.CountTable)},
     }
     for title, known in fields.items():
         rows = re.findall(r"^\| (`[^|]+`) \|", sections[title], re.MULTILINE)

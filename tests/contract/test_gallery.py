@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 REPORT = Path(sfumato.__file__).parent / "report"
 
-#: Functions that make a part of a chart.
-PARTS = {"value_axis"}
+#: Functions that make a part of a chart, and forms of the map that only the web page shows.
+PARTS = {"value_axis", "movable_map", "settled_map"}
 
 
 def gallery():

@@ -24,9 +24,9 @@ FLOORS = [
     {"recipes"},
     {"study"},
     {"tuning", "explain", "releasing"},
-    {"report", "reproduce"},
+    {"report", "parties"},
     {"front", "testing", "arrays"},
-    {"web", "functions"},
+    {"web", "functions", "reproduce"},
     {"cli"},
     {"__main__"},
 ]

@@ -16,7 +16,6 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnreachableError
 from sfumato.methods import _key_cells as key_cells
-from sfumato.methods import _wildcard_matching as leaning
 from sfumato.methods._key_cells import ClassSizeRule, KeyCells
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.recipes.recipe import Recipe, Step
@@ -79,8 +78,7 @@ def test_k_holds_by_plain_counting(rows, k, policy, data):
     unit = data.draw(st.booleans())
     if unit:
         persons = data.draw(st.lists(st.integers(0, 8), min_size=len(rows), max_size=len(rows)))
-    lean = data.draw(st.booleans())
-    method = LocalSuppression(k=k, missing=policy, rely_on_others=lean)
+    method = LocalSuppression(k=k, missing=policy)
     found = suppressed(rows, method, persons if unit else None)
     if found is None:
         assert len(set(persons)) < k
@@ -211,45 +209,6 @@ def test_the_heuristic_is_near_the_least(monkeypatch):
     assert min(ratios) >= 1
     assert np.mean(ratios) < 1.05
     assert max(ratios) < 1.35
-
-
-def test_leaning_on_others_takes_the_least():
-    """On 25 random tables of 5 records and 3 keys: as few cells as the best of all choices."""
-    rng = np.random.default_rng(12)
-    for _ in range(25):
-        rows = drawn(rng, 5, 3)
-        found = suppressed(rows, LocalSuppression(k=2, missing="any", rely_on_others=True))
-        assert n_lost(rows, found) == fewest_of_all(rows, 2, "any")
-
-
-@pytest.mark.slow
-def test_exchanges_alone_come_near_the_least(monkeypatch):
-    """On 40 random tables of 8 records and 4 keys, against going through all sets of cells."""
-    rng = np.random.default_rng(13)
-    method = LocalSuppression(k=3, missing="any", rely_on_others=True)
-    ratios = []
-    for _ in range(40):
-        rows = drawn(rng, 8, 4)
-        least = n_lost(rows, suppressed(rows, method))
-        with monkeypatch.context() as patch:
-            patch.setattr(leaning, "_ALL_SETS_UP_TO_CELLS", 0)
-            ratios.append(n_lost(rows, suppressed(rows, method)) / max(least, 1))
-    assert min(ratios) >= 1
-    assert np.mean(ratios) < 1.05
-
-
-@given(tables(15, 4), st.integers(2, 4), st.integers(1, 3))
-@examples(60)
-def test_leaning_on_others_holds_for_combinations_and_never_costs_more(rows, k, size):
-    own = suppressed(rows, LocalSuppression(k=k, combine=size, missing="any"))
-    lean = suppressed(rows, LocalSuppression(k=k, combine=size, missing="any", rely_on_others=True))
-    assert (own is None) == (lean is None)
-    if lean is None:
-        return
-    assert n_lost(rows, lean) <= n_lost(rows, own)
-    for some in combinations(range(len(rows[0])), min(size, len(rows[0]))):
-        part = [tuple(row[j] for j in some) for row in lean]
-        assert smallest(part, "any", list(range(len(rows)))) >= k
 
 
 @given(tables(40, 4), st.integers(2, 5))

@@ -16,14 +16,11 @@ from sfumato.core.run import Run
 from sfumato.datasets import census
 from sfumato.methods.multiplicative_noise import UniformNoise
 from sfumato.methods.noise import UncorrelatedNoise
+from sfumato.reproduce.cells import WITHIN, published
 
-#: σ in per cent → links found by nearest neighbour (DBRL) and by assignment (GDBRL), tolerance
-TABLE_2 = {
-    15: (971.6, 1060.6, 0.02),
-    20: (840.4, 1022.2, 0.02),
-    25: (680.0, 912.2, 0.03),
-    30: (556.2, 786.2, 0.03),
-}
+PRINTED = published("001").cells
+#: σ in per cent
+DEVIATIONS = (15, 20, 25, 30)
 #: The published numbers are means of 5 runs. Ours are of 20, so that the seed does not decide: a single run
 #: varies by 8 to 17 links (one standard deviation), their mean by less than 4.
 RUNS = 20
@@ -39,7 +36,8 @@ def links(original, release):
 
 
 @pytest.mark.parametrize(
-    "deviation", [pytest.param(each, marks=pytest.mark.slow if each in {20, 25} else ()) for each in TABLE_2]
+    "deviation",
+    [pytest.param(each, marks=pytest.mark.slow if each in {20, 25} else ()) for each in DEVIATIONS],
 )
 def test_links_of_table_2(deviation, reference_data):
     table = census(reference_data("census.csv"))
@@ -47,9 +45,8 @@ def test_links_of_table_2(deviation, reference_data):
     method = UncorrelatedNoise(deviation=deviation)
     releases = [method.apply(table, Run(seed=seed)).table.matrix(table.chosen) for seed in range(RUNS)]
     nearest, assigned = np.mean([links(original, release) for release in releases], axis=0)
-    wanted_nearest, wanted_assigned, tolerance = TABLE_2[deviation]
-    assert nearest == pytest.approx(wanted_nearest, rel=tolerance)
-    assert assigned == pytest.approx(wanted_assigned, rel=tolerance)
+    assert PRINTED[f"table-2/NA {deviation}/DBRL"].verdict(nearest) == WITHIN
+    assert PRINTED[f"table-2/NA {deviation}/GDBRL"].verdict(assigned) == WITHIN
 
 
 def confidentiality(original, release):

@@ -33,77 +33,24 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
-from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.scenario import Scenario
 from sfumato.datasets.patients import patients
-from sfumato.front import protect
-from sfumato.methods.regeneration import Regeneration, masked_cells, masked_marginals
-from sfumato.methods.safe_harbour import SafeHarbour
+from sfumato.methods.regeneration import masked_cells
+from sfumato.reproduce.cells import published
+from sfumato.reproduce.discharges import LISTED_KEYS, MASKED, mask_and_regenerate, pairwise_correlations
 from sfumato.risk.uniqueness import Uniqueness
 
-KEYS = ("oshpd_id", "age_yrs", "sex", "ethncty", "race", "patzip", "patcnty", "los", "adm_qtr")
-MASKED = ("age_yrs", "ethncty", "race", "sex", "adm_qtr", "patzip", "patcnty")  # the attributes of Table S3
-
-TABLE_S4 = """
-0.001 0.001 0.045 -0.056 0.043 0.811 0.003 -0.001
-0.013 0.359 -0.215 -0.006 -0.004 0.118 -0.012
--0.048 0.022 0.007 0.012 -0.036 0.004
--0.334 0.134 0.036 0.048 -0.007
--0.081 -0.054 -0.014 0.015
-0.094 -0.012 -0.002
-0.001 0.000
--0.005
-"""
-TABLE_S5 = """
-0.000 0.003 0.029 -0.045 0.031 0.807 0.003 -0.001
-0.006 0.209 -0.117 -0.001 -0.004 0.022 -0.006
--0.035 0.008 0.037 0.013 -0.013 0.002
--0.209 0.008 0.021 0.012 -0.003
--0.027 -0.044 0.003 0.013
-0.180 -0.014 -0.007
-0.000 -0.001
--0.002
-"""
+KEYS = LISTED_KEYS
 
 
 def correlation_of(one, other):
     return float(np.corrcoef(one, other)[0, 1])
 
 
-def known_numbers(table):
-    """The keys as numbers, as the paper codes them; NaN where they are masked."""
-    numbers = {}
-    for name in KEYS:
-        series = table.frame[name]
-        exact = series.struct.field("lo") if is_interval(series.dtype) else series
-        exact = exact.cast(pl.String) if name in table.nodes else exact
-        values = exact.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-        numbers[name] = np.where(masked_cells(table, name), np.nan, values)
-    return numbers
-
-
-def pairwise_correlations(table):
-    """Tables S4 and S5: the correlation of each pair of keys, over the records where both are known."""
-    numbers, found = known_numbers(table), []
-    for one, other in combinations(KEYS, 2):
-        both = ~(np.isnan(numbers[one]) | np.isnan(numbers[other]))
-        found.append(correlation_of(numbers[one][both], numbers[other][both]))
-    return np.array(found)
-
-
-def mask_and_regenerate(original, *, seed=1):
-    """Mask as the office does; then fill the masked cells from the marginals it publishes (Algorithm S1)."""
-    masked = protect(original, SafeHarbour(), columns=[*MASKED, "oshpd_id"]).table
-    marginals = masked_marginals(original, masked, MASKED)
-    method = Regeneration(marginals="marginals")
-    regenerated = protect(masked, method, columns=MASKED, resources={"marginals": marginals}, seed=seed)
-    return masked, regenerated.table
-
-
 @pytest.fixture(scope="module")
 def experiment():
     original = patients(20_000)
-    return original, *mask_and_regenerate(original)
+    return original, *mask_and_regenerate(original, Run(seed=1))
 
 
 def uniqueness(table, columns=KEYS):
@@ -114,9 +61,11 @@ def uniqueness(table, columns=KEYS):
 
 def test_printed_tables_correlate_as_the_paper_says():
     """The correlation between both sets of correlations is "as high as 0.957"."""
-    printed = [np.array([float(text) for text in table.split()]) for table in (TABLE_S4, TABLE_S5)]
-    assert [len(table) for table in printed] == [36, 36]
-    assert correlation_of(*printed) == pytest.approx(0.957, abs=0.0005)
+    said = published("003")
+    rows = said.tables["table-s4-s5"].rows
+    printed = np.array([numbers for name, numbers in rows.items() if name != "correlation of both"])
+    assert printed.shape == (36, 2)
+    assert correlation_of(*printed.T) == pytest.approx(said["table-s4-s5/correlation of both/S5"], abs=0.0005)
 
 
 def test_earlier_turns_mask_more(experiment):
@@ -166,7 +115,7 @@ def test_regenerated_marginals_are_those_of_the_original(experiment):
 def test_correlations_before_and_after(experiment):
     """Tables S4 and S5: alike, and nearer to 0 after; .957 is of four million records, see above."""
     original, masked, regenerated = experiment
-    before, after = pairwise_correlations(masked), pairwise_correlations(regenerated)
+    before, after = (np.array(pairwise_correlations(table)) for table in (masked, regenerated))
     assert correlation_of(before, after) == pytest.approx(0.747, abs=0.01)
     assert correlation_of(pairwise_correlations(original), after) > 0.85
     hospital_and_county = list(combinations(KEYS, 2)).index(("oshpd_id", "patcnty"))

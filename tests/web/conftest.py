@@ -1,6 +1,7 @@
 """Pages on folders of their own."""
 
 import random
+import shutil
 
 import polars as pl
 import pytest
@@ -38,7 +39,16 @@ def own_client(tmp_path_factory):
         client = Client(made)
         client.enter()
         client.folder, client.own = place, made.guard.app.state.own
+        client.own.rehearse = lambda *_: None  # a process more; the server that all share has it
         yield client
+
+
+@pytest.fixture(scope="module")
+def source(folder, request):
+    """A file of the module's own: whoever opens the same file goes on in the same session."""
+    name = f"{request.path.stem}.csv"
+    shutil.copy(folder / "people.csv", folder / name)
+    return name
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,16 @@
 """What goes wrong is said in a sentence: processes that are killed, files that change, odd tables, two windows."""
 
+import errno
+import json
 import os
 import random
 import signal
+import sqlite3
 import threading
 import time
 
 import polars as pl
 import pytest
-
-pytestmark = pytest.mark.xdist_group("web")
 
 ROWS, CHANCE = range(60), random.Random(3)
 PEOPLE = pl.DataFrame({
@@ -97,7 +98,7 @@ def test_a_job_that_is_killed_fails_with_a_sentence_and_writes_nothing(own_clien
     assert not list(own_client.folder.glob("killed-release*"))
     status, _ = own_client.post(f"/desk/{session}/jobs/verify", {})
     assert status == 422  # there is no release of this plan
-    own_client.post(f"/desk/{session}", {"action": "change-step", "step": 0, "k": "3"})
+    own_client.post(f"/desk/{session}", {"action": "change-step", "number": 0, "k": "3"})
     again = own_client.post(f"/desk/{session}/jobs/release", {"override": "a test"})[1]["next"]
     assert own_client.wait_for(again)["state"] == "done"
 
@@ -138,7 +139,7 @@ def test_two_windows_at_once_lose_nothing(own_client):
     found = []
 
     def change(k):
-        form = {"action": "change-step", "step": 0, "version": version, "k": k}
+        form = {"action": "change-step", "number": 0, "version": version, "k": k}
         found.append(own_client.post(f"/desk/{session}", form))
 
     windows = [threading.Thread(target=change, args=(k,)) for k in (5, 6, 7, 8)]
@@ -223,6 +224,74 @@ def test_a_folder_that_is_removed_and_brought_back(own_client):
     assert own_client.get(f"/desk/{session}")[0] == 200
 
 
+# Full disks ----------------------------------------------------------------------------------------------
+
+
+def drop(client, name):
+    body = (
+        f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\nage\n3\n\r\n--x--\r\n'
+    )
+    headers = {"Origin": f"http://127.0.0.1:{client.port}", "Content-Type": "multipart/form-data; boundary=x"}
+    answer, data = client.ask("POST", "/upload", body=body.encode(), headers=headers)
+    return answer.status, json.loads(data)
+
+
+def no_space(*_given, **_more):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_disk_that_is_full_is_told_where_a_file_is_dropped(own_client, monkeypatch):
+    monkeypatch.setattr("sfumato.web.start_page.shutil.copyfileobj", no_space)
+    status, content = drop(own_client, "dropped.csv")
+    assert (status, "No space left" in content["sentence"]) == (422, True)
+    assert not [*own_client.folder.rglob("*.part")]
+    monkeypatch.undo()
+    assert drop(own_client, "dropped.csv")[0] == 200
+    assert drop(own_client, "dropped.csv")[0] == 422  # there is one of this name
+
+
+def test_a_plan_that_cannot_be_written_is_not_changed(own_client, monkeypatch):
+    session = at_desk(own_client, "full.csv")
+    _, before = own_client.get(f"/desk/{session}")
+    text = (own_client.folder / before["plan_path"]).read_text()
+    monkeypatch.setattr("sfumato.io.write_text", no_space)
+    form = {"action": "change-step", "step": 0, "number": 0, "k": "9"}
+    status, content = own_client.post(f"/desk/{session}", form)
+    assert (status, "No space left" in content["sentence"]) == (422, True)
+    monkeypatch.undo()
+    assert own_client.get(f"/desk/{session}")[1]["version_id"] == before["version_id"]
+    assert (own_client.folder / before["plan_path"]).read_text() == text
+    assert own_client.post(f"/desk/{session}", form)[0] == 200
+
+
+def test_a_history_without_space_is_told_and_stays_whole(own_client, monkeypatch):
+    """SQLite itself says that it may not grow, as it does of a disk that is full."""
+    session = at_desk(own_client, "grown.csv")
+    versions = own_client.get(f"/desk/{session}")[1]["versions"]
+    real = sqlite3.connect
+
+    def connect(*given, **more):
+        base = real(*given, **more)
+        base.execute("pragma max_page_count = 1")
+        return base
+
+    monkeypatch.setattr("sfumato.web.history.sqlite3.connect", connect)
+    form = {"title": "x" * 500_000}
+    status, content = own_client.post(f"/release/{session}", form)
+    assert (status, "full" in content["sentence"]) == (422, True)
+    monkeypatch.undo()
+    assert own_client.get(f"/desk/{session}")[1]["versions"] == versions
+    assert own_client.post(f"/release/{session}", form)[0] == 200
+
+
+def test_a_history_that_is_no_database_is_told(tmp_path):
+    from sfumato.web.history import HistoryError, PlanHistory
+
+    (tmp_path / "s.sqlite").write_bytes(b"nonsense" * 200)
+    with pytest.raises(HistoryError, match="not a database"):
+        PlanHistory(tmp_path / "s.sqlite")
+
+
 # Tables --------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +325,45 @@ def test_three_hundred_columns(own_client):
         status, shown = page(own_client, path)
         assert status == 200
         assert len(shown) < 300_000
+
+
+def test_the_questions_on_two_thousand_columns_are_a_small_page():
+    """Those that need a decision or say something of people have rows, the others a role together."""
+    from sfumato.web.answers import render
+    from sfumato.web.start_page import split_columns
+
+    known = {"distinct": 7, "role_reason": "the name suggests information that others may know"}
+    roles = {3: None, 1_000: "key", 1_999: "sensitive"}
+    columns = [{"name": f"question {i}", "role": roles.get(i, "other"), **known} for i in range(2_000)]
+    rows, groups = split_columns(columns)
+    assert {"question 3", "question 1000", "question 1999"} <= {each["name"] for each in rows}
+    names = [each["name"] for each in rows] + [name for each in groups for name in each["names"]]
+    assert sorted(names) == sorted(each["name"] for each in columns)
+    content = {
+        "session": 1, "source": "wide.csv", "reading": {}, "warnings": [], "profiles": [], "is_local": True,
+        "roles": [*"abcdefgh"], "overview": {"records": 1, "columns": columns}, "rows": rows, "groups": groups,
+    }  # fmt: skip
+    assert len(render("questions", content)) < 300_000
+    assert split_columns(columns[:100]) == (columns[:100], [])
+
+
+def test_a_role_of_many_columns_is_given_together(own_client):
+    session = opened(own_client, PEOPLE, "together.csv")
+    group = {
+        "group": [json.dumps(["age", "sex"]), json.dumps(["illness"])],
+        "group-role": ["key", "sensitive"],
+    }
+    assert own_client.post(f"/questions/{session}", {"then": "desk", **group})[0] == 200
+    shown = own_client.get(f"/desk/{session}")[1]["columns"]
+    assert {each["name"]: each["role"] for each in shown} == {
+        "age": "key",
+        "sex": "key",
+        "illness": "sensitive",
+    }
+    status, content = own_client.post(
+        f"/questions/{session}", {"then": "desk", "group": "[", "group-role": "key"}
+    )
+    assert (status, "group" in content["sentence"]) == (422, True)
 
 
 def test_two_thousand_fields_are_taken(own_client):

@@ -1,8 +1,9 @@
 """Who may ask: the hostile host, origin, cookie, token, path and body are refused, and nothing is said of cells."""
 
-import pytest
+import contextlib
+import socket
 
-pytestmark = pytest.mark.xdist_group("web")
+import pytest
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,28 @@ def test_paths_stay_below_the_folder(client, folder, path, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        '[data]\npath = "../outside.csv"', '[data]\npath = "/etc/passwd"', '[data]\npath = "postgresql://127.0.0.1/x"',
+        '[data]\npath = "link.csv"', '[data]\npath = "people.csv"\n[resources.r]\npath = "../outside.csv"',
+        '[series]\nearlier = ["people.csv", "/etc/passwd"]', '[output]\npath = "../../x.csv"',
+        '[output]\npseudonym_key = "/etc/passwd"', '[tables.a.data]\npath = "/etc/passwd"',
+    ],
+)  # fmt: skip
+def test_a_plan_names_no_file_outside_the_folder(client, folder, tmp_path, line):
+    (folder / "link.csv").symlink_to(tmp_path)
+    (folder / "hostile.toml").write_text(line)
+    try:
+        _, content = client.post("/open", {"source": "hostile.toml"})
+        for path in (content["next"], content["next"].replace("desk", "release")):
+            status, content = client.get(path)
+            assert (status, "outside of the folder" in content["sentence"]) == (422, True)
+    finally:
+        (folder / "link.csv").unlink()
+        (folder / "hostile.toml").unlink()
+
+
+@pytest.mark.parametrize(
     "path", ["/static/../guard.py", "/static/%2e%2e/guard.py", "/static/..%2fguard.py", "//etc/passwd"]
 )
 def test_scripts_are_known_by_name_alone(client, path):
@@ -129,6 +152,44 @@ def test_bodies_are_counted_while_they_are_read(client):
     headers = {"Origin": f"http://127.0.0.1:{client.port}", "Content-Type": form}
     answer, _ = client.ask("POST", "/open", body=endless(), headers=headers)
     assert answer.status == 413
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ("POST /open", "application/x-www-form-urlencoded"),
+        ("POST /upload", "multipart/form-data; boundary=x"),
+        ("POST /nowhere", "text/plain"),
+        ("GET /", "text/plain"),
+    ],
+)
+def test_ten_gigabytes_in_chunks_are_not_listened_to(client, server, monkeypatch, asked, kind):
+    """Of what is sent without end a few megabytes are read, then the connection is closed."""
+    monkeypatch.setattr(server.guard, "upload_bytes", 1_000_000)
+    lines = (
+        f"{asked} HTTP/1.1", f"Host: 127.0.0.1:{client.port}", f"Origin: http://127.0.0.1:{client.port}",
+        f"Cookie: {client.cookie}", f"Content-Type: {kind}", "Transfer-Encoding: chunked", "", "",
+    )  # fmt: skip
+    part = b'--x\r\nContent-Disposition: form-data; name="file"; filename="x.csv"\r\n\r\n'
+    sent, chunk = 0, b"10000\r\n" + b"x" * 65_536 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), 30) as there:
+        there.sendall("\r\n".join(lines).encode() + b"%x\r\n" % len(part) + part + b"\r\n")
+        with contextlib.suppress(ConnectionError):
+            while sent < 10_000_000_000:
+                there.sendall(chunk)
+                sent += 65_536
+    assert sent < 50_000_000
+
+
+def test_a_token_is_no_cookie_and_a_cookie_no_token(client, server):
+    value = client.cookie.partition("=")[2]
+    for path, cookie in (
+        (f"/?token={value}", ""),
+        ("/", f"{client.cookie.partition('=')[0]}={client.token}"),
+    ):
+        assert client.ask("GET", path, headers={"Cookie": cookie})[0].status == 403
+    assert server.guard.token == ""
+    assert client.ask("GET", "/?token=", headers={"Cookie": ""})[0].status == 403
 
 
 def test_headers_forbid_all_but_this_page(client):

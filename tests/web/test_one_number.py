@@ -8,8 +8,6 @@ from click.testing import CliRunner
 from sfumato.cli import cli
 from sfumato.web.workers import Worker
 
-pytestmark = pytest.mark.xdist_group("web")
-
 
 def sfumato(*words):
     return CliRunner().invoke(cli, [str(each) for each in words])
@@ -19,11 +17,9 @@ def sfumato(*words):
 def made(own_client, folder):
     """The folder that the page writes of a plan with noise, which no seed was given for."""
     shutil.copy(folder / "people.csv", own_client.folder)
-    _, content = own_client.post("/open", {"source": "people.csv"})
-    session = int(content["next"].rpartition("/")[2])
     roles = {"role:name": "identifier", "role:age": "key", "role:sex": "key", "role:illness": "sensitive"}
-    own_client.post(f"/questions/{session}", {"then": "desk", **roles})
-    own_client.post(f"/desk/{session}", {"action": "remove-step", "step": 0})
+    session = own_client.open("people.csv", **roles)
+    own_client.post(f"/desk/{session}", {"action": "remove-step", "number": 0})
     for step in ({"method": "rank-swapping", "columns": "age"}, {"method": "pram", "columns": "sex"}):
         status, content = own_client.post(f"/desk/{session}", {"action": "add-step", **step})
         assert status == 200, content

@@ -9,28 +9,17 @@ import pytest
 from pages import SECRET
 from sfumato.recipes.plan import Plan
 
-pytestmark = pytest.mark.xdist_group("web")
-
 
 @pytest.fixture(scope="module")
-def session(client):
-    status, content = client.post("/open", {"source": "people.csv"})
-    assert status == 200
-    return int(content["next"].rpartition("/")[2])
+def opened(client, source):
+    roles = {"role:age": "key", "role:sex": "key", "role:illness": "sensitive"}
+    session = client.open(source, profile="scientific", **roles)
+    return session, client.plan_of(session)
 
 
-@pytest.fixture(scope="module")
-def desk(client, session):
-    form = {
-        "then": "desk",
-        "profile": "scientific",
-        "role:age": "key",
-        "role:sex": "key",
-        "role:illness": "sensitive",
-    }
-    status, content = client.post(f"/questions/{session}", form)
-    assert (status, content["next"]) == (200, f"/desk/{session}")
-    return session
+@pytest.fixture
+def desk(client, opened):
+    return client.go_back(*opened)
 
 
 def test_the_start_lists_files_of_the_folder(client):
@@ -39,8 +28,8 @@ def test_the_start_lists_files_of_the_folder(client):
     assert "people.csv" in content["files"]
 
 
-def test_questions_propose_roles_with_reasons(client, session):
-    _, content = client.get(f"/questions/{session}")
+def test_questions_propose_roles_with_reasons(client, desk):
+    _, content = client.get(f"/questions/{desk}")
     roles = {each["name"]: each["role"] for each in content["overview"]["columns"]}
     assert roles["name"] == "identifier"
     assert all(each["role_reason"] for each in content["overview"]["columns"])
@@ -66,7 +55,7 @@ def test_the_desk_scores_as_python_does(client, desk, folder, monkeypatch):
 
 def test_a_change_is_kept_undone_and_done_again(client, desk, folder):
     _, before = client.get(f"/desk/{desk}")
-    form = {"action": "change-step", "step": 0, "version": before["version_id"], "k": "7"}
+    form = {"action": "change-step", "number": 0, "version": before["version_id"], "k": "7"}
     assert client.post(f"/desk/{desk}", form)[0] == 200
     _, after = client.get(f"/desk/{desk}")
     assert {each["name"]: each["value"] for each in after["steps"][0]["fields"]}["k"] == 7
@@ -92,7 +81,7 @@ def test_an_edit_from_outside_becomes_part_of_the_history(client, desk, folder):
 
 def test_a_plan_that_changed_elsewhere_is_not_overwritten(client, desk):
     _, now = client.get(f"/desk/{desk}")
-    form = {"action": "change-step", "step": 0, "version": now["version_id"] - 1, "k": "9"}
+    form = {"action": "change-step", "number": 0, "version": now["version_id"] - 1, "k": "9"}
     status, content = client.post(f"/desk/{desk}", form)
     assert status == 422
     assert "another window" in content["sentence"]
@@ -102,8 +91,8 @@ def test_a_plan_that_changed_elsewhere_is_not_overwritten(client, desk):
 @pytest.mark.parametrize(
     ("form", "part"),
     [
-        ({"action": "change-step", "step": 0, "k": "0"}, "must be"),
-        ({"action": "change-step", "step": 99, "k": "3"}, "no step"),
+        ({"action": "change-step", "number": 0, "k": "0"}, "must be"),
+        ({"action": "change-step", "number": 99, "k": "3"}, "no step"),
         ({"action": "add-step", "method": "no-such"}, "no method"),
         ({"action": "nonsense"}, "no action"),
         ({"action": "set-role", "column": "nobody", "role": "key"}, "nobody"),
@@ -116,7 +105,7 @@ def test_what_is_wrong_is_a_sentence(client, desk, form, part):
 
 
 def test_a_release_is_made_and_verified(client, desk, folder):
-    client.post(f"/desk/{desk}", {"action": "change-step", "step": 0, "k": "20"})
+    client.post(f"/desk/{desk}", {"action": "change-step", "number": 0, "k": "20"})
     _, content = client.post(f"/desk/{desk}/jobs/release", {})
     job = client.wait_for(content["next"])
     assert job["state"] == "done", job["sentence"]

@@ -15,11 +15,9 @@ import pytest
 from pages import Client, serving
 
 pytestmark = [
-    pytest.mark.xdist_group("web"),
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here"),
 ]
 ANSWERS = {
-    "then": "desk",
     "role:name": "identifier",
     "role:age": "key",
     "role:sex": "key",
@@ -43,18 +41,11 @@ def is_alive(process):
         return False
 
 
-def wait_until(holds, seconds=30):
+def wait_until(holds, seconds=120):
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         time.sleep(0.1)
     return holds()
-
-
-def at_desk(client):
-    _, content = client.post("/open", {"source": "people.csv"})
-    session = int(content["next"].rpartition("/")[2])
-    assert client.post(f"/questions/{session}", ANSWERS)[0] == 200
-    return session
 
 
 @pytest.fixture
@@ -83,7 +74,7 @@ def client_of(process):
     address = next(word for line in process.stdout for word in line.split() if word.startswith("http"))
     client = Client.__new__(Client)
     client.port, client.cookie = int(address.split(":")[2].partition("/")[0]), ""
-    client.token = address.partition("token=")[2]
+    client.token, client.scheme = address.partition("token=")[2], "http"
     assert wait_until(lambda: _answers(client))
     client.enter()
     return client
@@ -101,7 +92,7 @@ def _answers(client):
 )
 def test_no_process_stays_when_the_server_ends(process, data, ending):
     client = client_of(process)
-    session = at_desk(client)
+    session = client.open("people.csv", **ANSWERS)
     client.post(f"/desk/{session}/jobs/compare", {"methods": ["mdav", "rank-swapping", "pram"]})
     assert wait_until(lambda: len(children(process.pid)) >= 2)
     started = children(process.pid)
@@ -116,7 +107,7 @@ def test_a_server_within_python_leaves_no_child(data, tmp_path):
     with serving(data, tmp_path / "s.sqlite") as made:
         client = Client(made)
         client.enter()
-        session = at_desk(client)
+        session = client.open("people.csv", **ANSWERS)
         client.post(f"/desk/{session}/jobs/compare", {"methods": ["mdav", "rank-swapping", "pram"]})
         own = made.guard.app.state.own
         assert wait_until(lambda: own.jobs._running)

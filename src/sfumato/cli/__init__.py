@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import gc
 import importlib
 import os
 import pkgutil
@@ -107,6 +108,9 @@ def cli(context: click.Context) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every way it can end has its exit code."""
+    gc.set_threshold(
+        20_000
+    )  # what is loaded stays: to look for rubbish in it takes a sixth of a short command
     sys.exit(_exit_code(arguments))
 
 
@@ -129,7 +133,8 @@ def _say(text: str) -> None:
 def _exit_code(arguments: list[str] | None) -> int:
     warnings.showwarning = _show_note
     try:
-        result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else None  # for the child of an engine; none in a test
+        result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False, obj=given)
         sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
     except SfumatoError as error:
         _say(f"error: {error}")

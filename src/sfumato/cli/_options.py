@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sfumato.cli._engine import engine_options
 from sfumato.core.params import Columns, Param, Parameters, Requirements
 from sfumato.errors import ParameterError, PlanError
 
@@ -105,6 +106,11 @@ def reading_options(function: F) -> F:
     for option in reversed(READING):
         function = option(function)
     return function
+
+
+def work_options(function: F) -> F:
+    """Add what all verbs that work on data and write take last: the seed, engines, how to write and tell."""
+    return seed_option(engine_options(overwrite_option(json_option(quiet_option(function)))))
 
 
 def reading_of(source: str, options: Mapping[str, Any]) -> dict[str, Any]:

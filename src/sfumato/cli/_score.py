@@ -34,9 +34,17 @@ def score(
     for measure in (*measures, *(requirement.measure for requirement in requirements)):
         if measure.aspect != aspect:
             raise ParameterError(f"{measure.name} must be a measure of {aspect}, got: {measure.aspect}")
-    usual = not measures and not requirements
-    asked = prepare_question(request_of(original, options), released=protected, aligned=options["aligned"])
-    if usual:
+    usual, counted_for = not measures and not requirements, list[Measure]()
+    if options.get("in_database"):
+        counted_for = _measures_of_counts(measures, requirements, protected, options)
+        measures = measures if not usual else counted_for
+    asked = prepare_question(
+        request_of(original, options),
+        released=protected,
+        aligned=options["aligned"],
+        counted_for=counted_for,
+    )
+    if not measures and not requirements:
         shown = registry.measures_for("default")
         measures = [each for each in shown if each.aspect == aspect and each.concerns(asked.table)]
     if aspect == "utility" and asked.release is None:
@@ -54,6 +62,17 @@ def score(
     _show(measures or every, scores, options)
     _write_report(measures or every, scores, options, originals)
     _require_requirements(requirements, scores, quiet=options["quiet"])
+
+
+def _measures_of_counts(
+    measures: list[Measure], requirements: list[Requirement], protected: str | None, options: dict[str, Any]
+) -> list[Measure]:
+    """What a table is counted for in its database: all that is asked, or the usual measures of classes."""
+    if protected is not None or options["per_record"]:
+        what = "--per-record" if protected is None else "a released file"
+        raise ParameterError(f"`--in-database` reads no single records, got: {what}", hint="leave one out")
+    asked = [*measures, *(requirement.measure for requirement in requirements)]
+    return asked or [each for each in registry.measures_for("default") if each.counts.classes_only]
 
 
 def _require_requirements(

@@ -90,10 +90,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 @control_option
 @_options.plan_option
 @_options.reading_options
-@_options.seed_option
-@_options.overwrite_option
-@_options.json_option
-@_options.quiet_option
+@_options.work_options
 def command(source: str, **options: Any) -> None:
     """Compare methods at equal risk or equal utility."""
     from sfumato import front

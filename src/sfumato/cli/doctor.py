@@ -28,6 +28,7 @@ _EXTRAS = {
     "scikit-learn": ("models", "forests as a measure of utility"),
     "opendp": ("dp", "differential privacy"),
     "phonenumbers": ("contacts", "phone numbers in texts"),
+    "cryptography": ("parties", "recoding together with other owners of data"),
 }
 
 

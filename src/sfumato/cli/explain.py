@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import announce, emit_json, running, say
 from sfumato.errors import ParameterError, PlanError, UnknownNameError
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 @_options.columns_option
 @_options.reading_options
 @_options.seed_option
+@engine_options
 @_options.json_option
 @_options.quiet_option
 def command(what: str | None, **options: Any) -> None:

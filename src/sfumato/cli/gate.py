@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
 from sfumato.cli._screen import emit_line, running, say
 from sfumato.errors import ParameterError, RequirementError, count_noun
@@ -49,6 +50,7 @@ _EPILOG = (
 )
 @_options.reading_options
 @_options.seed_option
+@engine_options
 @_options.overwrite_option
 @_options.quiet_option
 def command(source: str, **options: Any) -> None:
@@ -109,11 +111,11 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
 
 
 def _text(decision: Decision, form: str) -> str:
-    from sfumato.report.findings import as_junit, as_sarif
-
     if form == "json":
         return json.dumps(decision.to_dict(), indent=2, ensure_ascii=False)
     if form != "text":
+        from sfumato.report.findings import as_junit, as_sarif  # only here: it loads the report
+
         return as_junit(decision) if form == "junit" else as_sarif(decision)
     blocked = "overridden" if decision.override else "blocks"
     return "\n".join(

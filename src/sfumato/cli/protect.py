@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._release import REQUIRE_IT, announce_plan, plan_of_options, tell, write_if_open
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._screen import running, say
@@ -67,6 +68,7 @@ _shared = [
     _options.plan_option,
     *_options.READING,
     _options.seed_option,
+    engine_options,
     _options.overwrite_option,
     _options.quiet_option,
 ]

@@ -66,10 +66,7 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 @resource_option
 @_options.plan_option
 @_options.reading_options
-@_options.seed_option
-@_options.overwrite_option
-@_options.json_option
-@_options.quiet_option
+@_options.work_options
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of

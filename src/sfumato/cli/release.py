@@ -54,10 +54,7 @@ _EPILOG = (
 )
 @_options.override_option
 @_options.reading_options
-@_options.seed_option
-@_options.overwrite_option
-@_options.json_option
-@_options.quiet_option
+@_options.work_options
 def command(source: str, **options: Any) -> None:
     """Make a release for someone."""
     from sfumato.front import make_release

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import control_option, hierarchy_option, resource_option
 from sfumato.cli._score import score
 
@@ -28,6 +29,10 @@ from sfumato.cli._score import score
 @click.option(
     "--require", multiple=True, help="A requirement, such as 'rank-linkage >= 0.45'; exit code 1 if not met."
 )
+@click.option(
+    "--in-database", is_flag=True,
+    help="Count classes where the table is, and read nothing else of it. ORIGINAL is its address.",
+)  # fmt: skip
 @click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @click.option("--per-record", is_flag=True, help="With --json: also the risk of each record. Private.")
 @click.option(
@@ -42,6 +47,7 @@ from sfumato.cli._score import score
 @_options.plan_option
 @_options.reading_options
 @_options.seed_option
+@engine_options
 @_options.json_option
 @_options.quiet_option
 def command(original: str, protected: str | None, **options: Any) -> None:

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 )
 @_options.unjudged_option
 @_options.override_option
-@_options.seed_option
-@_options.overwrite_option
-@_options.json_option
-@_options.quiet_option
+@_options.work_options
 def command(
     plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
     quiet: bool, unjudged: bool, override: str | None, report: Path | None, public: bool,
@@ -52,7 +49,6 @@ def command(
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.request import with_control
     from sfumato.releasing.trail import randomness_of
-    from sfumato.report.page import twins
 
     if replay is not None and seed is not None:
         raise ParameterError("only one of --seed and --replay can be given")
@@ -60,7 +56,7 @@ def command(
         raise ParameterError("`--public` needs `--report FILE.html`")
     reason = _options.reason_of({"override": override})
     plan = with_control(Plan.read(plan_path), control)
-    pages = twins(report) if report is not None else ()
+    pages = _page_paths(report) if report is not None else ()
     destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,), pages=pages)
     destination.check()
     for warning in plan.warnings():
@@ -77,6 +73,12 @@ def command(
             decision, destination, required_by=WRITE_REQUIREMENTS, replayed=replay is not None, quiet=quiet,
             pages=partial(_pages, outcome, run, report, public=public) if report is not None else None,
         )  # fmt: skip
+
+
+def _page_paths(report: Path) -> tuple[Path, ...]:
+    from sfumato.report.page import twins  # only for who wants a report: it loads much
+
+    return twins(report)
 
 
 def _pages(outcome: PlanOutcome, run: Run, report: Path, *, public: bool) -> dict[Path, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import request_of
 from sfumato.cli._screen import emit_json, emit_line, emit_table, running, say
 from sfumato.errors import count_noun
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @_options.reading_options
 @_options.overwrite_option
 @_options.seed_option
+@engine_options
 @_options.json_option
 @_options.quiet_option
 def command(source: str, **options: Any) -> None:

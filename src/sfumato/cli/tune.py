@@ -81,10 +81,7 @@ _GIVEN = (
 @resource_option
 @control_option
 @_options.reading_options
-@_options.seed_option
-@_options.overwrite_option
-@_options.json_option
-@_options.quiet_option
+@_options.work_options
 def command(source: str, **options: Any) -> None:
     """Find the recipe that meets all requirements and loses least."""
     from sfumato.io import check_writable

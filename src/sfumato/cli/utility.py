@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sfumato.cli import _options
+from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import hierarchy_option, resource_option
 from sfumato.cli._score import score
 
@@ -27,6 +28,7 @@ from sfumato.cli._score import score
 @_options.plan_option
 @_options.reading_options
 @_options.seed_option
+@engine_options
 @_options.json_option
 @_options.quiet_option
 def command(original: str, protected: str | None, **options: Any) -> None:

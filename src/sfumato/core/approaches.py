@@ -76,8 +76,11 @@ def _approaches(evidence: Evidence) -> Iterator[Approach]:
 def _snapping_approaches(evidence: Evidence) -> Iterator[Approach]:
     """The intruder who takes a number that is hardly apart from one of the original's for that one."""
     assert evidence.protected is not None  # nothing is put together of the raw table
-    read = with_original_numbers(evidence.original, evidence.protected, evidence.shared_columns)
-    if read is not evidence.protected:
+    original, released = evidence.original, evidence.protected
+    read = evidence.remember_for_all(
+        "original numbers", lambda: with_original_numbers(original, released, evidence.shared_columns)
+    )
+    if read is not released:
         yield Approach(evidence.read_as(read), "with numbers as fine as the original's", rounds_numbers=True)
 
 
@@ -86,7 +89,9 @@ def _wildcard_approaches(approach: Approach) -> Iterator[Approach]:
     evidence = approach.evidence
     released, names, rows = evidence.protected, evidence.known_columns, evidence.source_rows
     assert released is not None  # nothing is put together of the raw table
-    opened = with_open_cells(evidence.original, released, rows, names)
+    opened = evidence.remember_for_all(
+        ("open cells", names), lambda: with_open_cells(evidence.original, released, rows, names)
+    )
     if opened is not released:
         name = (
             f"{approach.name or 'with'}{' and' if approach.name else ''} suppressed cells taken for any value"
@@ -101,14 +106,17 @@ def _imputing_approaches(evidence: Evidence) -> Iterator[Approach]:
     if not evidence.release or not evidence.release.plain:
         return
     names = [name for name in evidence.shared_columns if name not in known]
-    read = with_likely_values(evidence.original, released, evidence.source_rows, known, names)
+    read = evidence.remember_for_all(
+        ("likely values", known),
+        lambda: with_likely_values(evidence.original, released, evidence.source_rows, known, names),
+    )
     if read is not released:
         name = "with suppressed values taken for the most frequent of those who are alike"
         yield Approach(evidence.read_as(read), name, fills_values=True)
 
 
 def _comparing(evidence: Evidence) -> Iterator[Approach]:
-    """The intruder who compares differences, ratios or ranks that the release keeps."""
+    """The intruder who compares differences, ratios, ranks or a linear map that the release keeps."""
     for view in kept_views(evidence):
         derived = [name for name in view.scenario.columns if name not in evidence.original.schema]
         by = tuple(name for name in evidence.known_columns if name not in view.scenario.columns)
@@ -122,8 +130,11 @@ def _approaches_by_inference(evidence: Evidence) -> Iterator[Approach]:
     if rows is None or evidence.synthetic:
         return
     schema = evidence.original.schema
-    known = schema.resolve(evidence.scenario.columns) or schema.known_columns()
-    found = telling_columns(evidence.original, released, rows, known)
+    known = tuple(sorted(schema.resolve(evidence.scenario.columns) or schema.known_columns()))
+    plain = released
+    found = evidence.remember_for_all(
+        ("telling columns", known), lambda: telling_columns(evidence.original, plain, rows, known)
+    )
     for each in found.tellings:
         released = _read_from(released, each, evidence.original)
     by = tuple(each.by for each in found.tellings)
@@ -176,9 +187,9 @@ def _attacks_on_regrouped_records(evidence: Evidence) -> Iterator[Approach]:
 def kept_views(evidence: Evidence) -> tuple[Evidence, ...]:
     """The evidence as an intruder sees it who compares what the release keeps in place of changed values.
 
-    One view for the differences, one for the ratios, one for the ranks, and one for all of them that leaves
-    out columns whose changed values keep nothing. None where nothing is released or kept, nobody knows whose
-    the records are, or the intruder holds another table.
+    One view for the differences, one for the ratios, one for the ranks, one for a linear map, and one for all
+    of them that leaves out columns whose changed values keep nothing. None where nothing is released or
+    kept, nobody knows whose the records are, or the intruder holds another table.
     """
     released, rows = evidence.protected, evidence.source_rows
     if released is None or rows is None or evidence.synthetic or evidence.scenario.external:
@@ -186,7 +197,9 @@ def kept_views(evidence: Evidence) -> tuple[Evidence, ...]:
 
     def make() -> tuple[Evidence, ...]:
         known = evidence.known_columns
-        found = kept_relations(evidence.original, released, rows, known)
+        found = evidence.remember_for_all(
+            ("kept", known), lambda: kept_relations(evidence.original, released, rows, known)
+        )
         kinds = [[each for each in found if each.kind == kind] for kind in KINDS]
         views = [_with_kept_relations(evidence, group, known) for group in kinds if group]
         own = {name for relation in found for name in relation.columns}
@@ -210,7 +223,8 @@ def _with_kept_relations(
     for relation in relations:
         if not set(relation.columns) <= set(names):
             continue
-        original, released = _with_derived_keys(original, relation), _with_derived_keys(released, relation)
+        original = _with_derived_keys(original, relation)
+        released = _with_derived_keys(released, relation, released=True)
         for name, each in resources.items():
             if isinstance(each, Table) and relation.fits(each):  # ranks of a population: the sample's
                 resources[name] = _with_derived_keys(
@@ -221,9 +235,11 @@ def _with_kept_relations(
     return replace(evidence, original=original, scenario=scenario, resources=resources).read_as(released)
 
 
-def _with_derived_keys(table: Table, relation: KeptRelation, among: Table | None = None) -> Table:
+def _with_derived_keys(
+    table: Table, relation: KeptRelation, among: Table | None = None, *, released: bool = False
+) -> Table:
     """The table with what is kept as keys; the columns themselves stay, for who names them, as others."""
-    derived = relation.derive(table, among)
+    derived = relation.derive(table, among, released=released)
     for name in relation.columns:
         column = table.schema[name]
         column = column if column.role is Role.SENSITIVE else replace(column, role=Role.OTHER)

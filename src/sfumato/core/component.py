@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sfumato.core.params import Parameters
+from sfumato.core.state import State
 from sfumato.data.schema import Kind
 from sfumato.errors import quoted
 
@@ -30,6 +31,7 @@ class Component(Named):
     kinds: ClassVar[frozenset[Kind]] = frozenset()
     references: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = "n"
+    state: ClassVar[State] = State()  # what it holds in memory
     #: Flags that stand in groups now: a class that still declares one would be taken for what it is not.
     _former_flags: ClassVar[frozenset[str]] = frozenset()
 

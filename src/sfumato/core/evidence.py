@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, TypeVar
 
 import polars as pl
 
 from sfumato.core.release import Release
+from sfumato.core.rememberer import Rememberer, T
 from sfumato.data.buckets import Buckets
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.scenario import CONTROL, Scenario
@@ -17,8 +16,6 @@ from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import UnknownNameError
 from sfumato.kernels.arrays import Ints
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class JoinedRecords:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Rememberer):
     """All a measure may look at; the ``release`` is absent when the raw file itself is assessed.
 
     ``scenario`` is the intruder, ``resources`` are other tables by name, and ``sampling`` says whom to look
@@ -77,23 +74,17 @@ class Evidence:
         """Whether the released records are nobody's."""
         return self.release is not None and self.release.synthetic
 
-    @cached_property
-    def _memory(self) -> dict[Hashable, Any]:
-        return {}
-
-    def remember(self, what: Hashable, make: Callable[[], T]) -> T:
-        """What was made before under this name for this evidence, or made now: measures share their work."""
-        if what not in self._memory:
-            self._memory[what] = make()
-        made: T = self._memory[what]
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
+    def remember_for_all(self, what: Hashable, make: Callable[[], T]) -> T:
+        """The same, once for all intruders: what the original and the release say, whoever looks at them."""
+        if self.release is None:
+            return self.remember(what, make)
+        return self.release.remember((self.original, what), make)
 
     def read_as(self, protected: Table) -> Evidence:
         """The same with the released records read as another table."""
         assert self.release is not None  # else nothing is read
+        if protected is self.protected:
+            return self
         return replace(self, release=self.release.read_as(protected))
 
     @property

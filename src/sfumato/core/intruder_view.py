@@ -43,7 +43,9 @@ def seen_table(evidence: Evidence) -> Table:
             table if rows is None or person is None else _with_persons(table, evidence.original, person, rows)
         )
 
-    return evidence.remember("seen", seen)
+    named = evidence.original.schema.resolve(evidence.scenario.columns)
+    weight = released.schema.only_role(Role.WEIGHT)
+    return evidence.remember_for_all(("seen", weight in named), seen)
 
 
 def _with_exact_weights(evidence: Evidence, released: Table) -> Table:
@@ -95,7 +97,8 @@ def classes_of(
             ("joined", names, missing),
             lambda: classes_of(evidence, names, missing=missing).join(links, joined_persons(evidence, table)),
         )
-    return evidence.remember(("classes", names, missing), lambda: Classes.of(table, names, missing=missing))
+    what = ("classes", table, names, missing)
+    return evidence.remember_for_all(what, lambda: Classes.of(table, names, missing=missing))
 
 
 def joining(evidence: Evidence) -> dict[str, Ints]:
@@ -107,7 +110,7 @@ def joining(evidence: Evidence) -> dict[str, Ints]:
     released = evidence.protected
     if evidence.sampling.ignore_person_links or released is None:  # of the raw table nothing leaves
         return {}
-    links = evidence.remember("joining", lambda: person_links(released, evidence.original))
+    links = evidence.remember_for_all("joining", lambda: person_links(released, evidence.original))
     return links if evidence.joined is None else {**links, evidence.joined.by: evidence.joined.numbers}
 
 
@@ -125,7 +128,7 @@ def regroupings_of(evidence: Evidence) -> tuple[Regrouping, ...]:
         units = released_units(evidence.original, rows)
         return regroupings(released, {name: each for name, each in units.items() if name not in declared})
 
-    return evidence.remember("regroupings", find)
+    return evidence.remember_for_all("regroupings", find)
 
 
 def joined_persons(evidence: Evidence, table: Table) -> Ints:

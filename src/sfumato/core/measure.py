@@ -58,6 +58,12 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
+#: Why a measure has no score of a table that was counted where it is.
+NEEDS_RECORDS = (
+    "must look at single records, got: counts of equal ones (read the table: leave out --in-database, "
+    "in Python `in_database`; or collect the lazy frame)"
+)
+
 #: What a score may be that has a number.
 _NUMERIC = frozenset({Status.OK, Status.APPROXIMATE})
 
@@ -170,6 +176,7 @@ class Counting:
         False  # True: a suppressed cell is as far as a value of its own, and any value, too
     )
     compares_equal: bool = False  # True: it asks whether values are equal, so those a hair apart, too
+    classes_only: bool = False  # True: classes of records alike tell it all, so `Table.counts` will do
 
 
 @dataclass(frozen=True)
@@ -190,6 +197,8 @@ class Tells:
         Of an attack, what it is blind to, in a sentence: shown wherever its number is.
     why_not_required
         Why nobody may require it, if so: it describes, and proves nothing.
+    trades
+        Whether its number is of risk and loss together: then the original itself has not the best of it.
     """
 
     places: Mapping[Place, int] = field(default_factory=dict)
@@ -197,6 +206,7 @@ class Tells:
     record_sentence: str = ""
     not_seen: str = ""
     why_not_required: str = ""
+    trades: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,14 +364,20 @@ class Measure(Component):
 
     def _score_once(self, evidence: Evidence, run: Run) -> Score:
         """Check, then measure by one approach."""
+        counted = evidence.original.counts is not None
+        if counted and not self.counts.classes_only:
+            return Score.refused(f"{self.name} {NEEDS_RECORDS}")
         reason = self.refuses(evidence)
         if reason is not None:
             return Score.refused(reason)
         if (undefined := self.why_not_estimable(evidence)) is not None:
             return Score.not_estimable(undefined)
         run.check()
+        self.state.require_room(self.name, len(evidence.original), len(self.columns(evidence)), run.engine)
         with one_thread_of_algebra():
             score = self.measure(evidence, run)
+        if counted:  # nobody knows which record is which
+            score = replace(score, by_record=None)
         if math.isnan(score.value) and score.status in _NUMERIC:
             return replace(
                 score, status=Status.NOT_ESTIMABLE, reason=score.reason or "the result is undefined"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
@@ -16,6 +17,8 @@ from sfumato.core.origin import Origin
 from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, PrivateArtifact, Release, concatenate_releases
 from sfumato.core.run import Run
+from sfumato.core.state import State
+from sfumato.data.column_store import active_store
 from sfumato.data.constraints import clip
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.relations.invariants import KeptKind
@@ -36,6 +39,7 @@ _KEPT_WORDS = {
     "differences": "the differences between them",
     "ratios": "the ratios between them",
     "ranks": "their ranks, but for ties",
+    "linear": "one linear map from the original values",
 }
 
 #: What becomes of a true value: less of it is shown, it is shown wrong, apart from its record, or not at all.
@@ -180,6 +184,7 @@ class Method(Component):
         if reason is not None:
             raise RefusedError(reason, hint="choose other columns or settings, or correct kinds in the plan")
         run.check()
+        self.state.require_room(self.name, len(table), len(table.chosen), run.engine)
         with one_thread_of_algebra():
             return self.protect(table, run)
 
@@ -256,6 +261,8 @@ class ColumnView:
 
 class ColumnMethod(Method):
     """Protects each column on its own. Write ``protect_column``."""
+
+    state = State("ranks", per_record=19, per_cell=13)
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values | pl.Series:
         """Return the protected values of one column, in the order of the records.
@@ -419,6 +426,7 @@ class BlockMethod(Method):
     how Höhne's and Kim's noise learn the moments of the noisy data.
     """
 
+    state = State("blocks")
     rounds: ClassVar[int] = 1
     #: In a series, how many of the rounds keep what they found in the first release: the same draws times
     #: another spread would tell themselves to who has both releases.
@@ -447,17 +455,18 @@ class BlockMethod(Method):
         if not len(table):
             return Release.unchanged(table)
         blocks = cut(table, run.engine.block_records)
-        if self.rounds and any(table.schema[name].kind is Kind.CONTINUOUS for name in table.chosen):
-            _require_squares(table.chosen, list(run.engine.map(_largest, blocks)))
         starts = np.cumsum([0, *map(len, blocks)])
         work = [
             (block, run.randomness.block_key(block.index, slice(start, start + len(block))))
             for block, start in zip(blocks, starts, strict=False)
         ]
+        if self.rounds and any(table.schema[name].kind is Kind.CONTINUOUS for name in table.chosen):
+            sizes = run.engine.map(_largest, (block for block, _ in _lighten(work)))
+            _require_squares(table.chosen, list(sizes))
         first = FrozenSummaries.of(run, self.name, table.chosen) if self.frozen_rounds else None
         summaries: tuple[Any, ...] = ()
         for turn in range(self.rounds + 1):
-            results = run.engine.map(partial(_take_turn, self, summaries), work)
+            results = run.engine.map(partial(_take_turn, self, summaries), _lighten(work))
             tracked = _report_progress(
                 run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1)
             )
@@ -467,7 +476,7 @@ class BlockMethod(Method):
                     *summaries,
                     first.freeze(turn, found) if first and turn < self.frozen_rounds else found,
                 )
-        release = _assemble_release(self, table, blocks, list(tracked))
+        release = _assemble_release(self, table, blocks, tracked)
         if first is None:
             return release
         artifact = PrivateArtifact(self, first.private_tables(summaries[: self.frozen_rounds]))
@@ -478,6 +487,13 @@ def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Bloc
     if len(summaries) < method.rounds:
         return method.summarise(work[0], summaries, work[1])
     return method.protect_block(work[0], summaries, work[1])
+
+
+def _lighten(work: list[tuple[Block, RandomKey]]) -> Iterable[tuple[Block, RandomKey]]:
+    """The same blocks; past the memory as copies, so that what each makes of its columns goes with it."""
+    if active_store() is None:
+        return work
+    return ((replace(block, table=replace(block.table)), key) for block, key in work)
 
 
 def _report_progress(run: Run, task: str, results: Any, before: int, total: int) -> Iterator[Any]:
@@ -516,25 +532,28 @@ def cut(table: Table, records: int = BLOCK_RECORDS) -> list[Block]:
 
 
 def _assemble_release(
-    method: BlockMethod, table: Table, blocks: Sequence[Block], answers: list[Any]
+    method: BlockMethod, table: Table, blocks: Sequence[Block], answers: Iterator[Any]
 ) -> Release:
-    if all(isinstance(answer, Release) for answer in answers):
-        starts = np.cumsum([0, *map(len, blocks)])
+    starts = np.cumsum([0, *map(len, blocks)])
+    first = next(answers)
+    if isinstance(first, Release):
         pieces = [
             (Origin(range(start, start + len(block))), answer)
-            for start, block, answer in zip(starts, blocks, answers, strict=False)
+            for start, block, answer in zip(starts, blocks, chain([first], answers), strict=False)
         ]
         return _beside_the_rest(table, blocks[0].table.names, concatenate_releases(pieces, keep_order=False))
-    shapes = [(len(block), len(block.names)) for block in blocks]
-    wrong = sum(np.shape(answer) != shape for answer, shape in zip(answers, shapes, strict=True))
-    if wrong:
-        raise DataError(
-            f"{method.name} must return a row for each record of a block, or a release, got: "
-            f"{wrong} blocks of another shape"
-        )
+    columns = [np.empty(len(table), dtype=np.float64) for _ in table.chosen]
+    for start, block, answer in zip(starts, blocks, chain([first], answers), strict=False):
+        if np.shape(answer) != (len(block), len(block.names)):
+            raise DataError(
+                f"{method.name} must return a row for each record of a block, or a release, "
+                "got: a block of another shape"
+            )
+        for column, values in zip(columns, answer.T, strict=True):
+            column[start : start + len(block)] = values
     protected = table
-    for position, name in enumerate(table.chosen):
-        values, gone = np.concatenate([answer[:, position] for answer in answers]), table.missing(name)
+    for name in reversed(table.chosen):
+        values, gone = columns.pop(), table.missing(name)
         values = values[~gone] if gone.any() else values
         series = set_protected_values(table, name, values, categories=blocks[0].categories.get(name))
         protected = protected.with_values(name, series)

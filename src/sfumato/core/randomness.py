@@ -15,6 +15,7 @@ from sfumato.core.person_generator import Changing, PersonGenerator
 from sfumato.data.series import Course, Identity
 from sfumato.data.strata import Stratum, label_of
 from sfumato.data.table import Table
+from sfumato.engines.parcel import Secret, StaysHereError
 from sfumato.errors import ParameterError
 from sfumato.kernels.arrays import Flags, Ints, Words
 
@@ -22,7 +23,8 @@ SEED_BITS = 128
 #: A given seed of fewer bits is found by trying.
 _GUESSABLE_BITS = 64
 
-Label = str | int | np.integer | bytes
+#: What a place is named by; a table stands for its fingerprint, which is found when somebody draws there.
+Label = str | int | np.integer | bytes | Table
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,15 @@ class RandomKey:
     course: Course = field(default_factory=Course, repr=False)
     changing: Changing | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", Secret(self.key))
+
     def at(self, *labels: Label) -> RandomKey:
         """Enter a named place; streams drawn there differ from those of every other place."""
-        key = self.key
+        key: bytes = self.key
         for label in labels:  # with its type: the column "1" and the block 1 are different places
-            if isinstance(label, bytes):
-                name = b"b:" + label
+            if isinstance(label, bytes | Table):
+                name = b"b:" + (label.digest if isinstance(label, Table) else label)
             else:
                 name = (f"i:{int(label)}" if isinstance(label, int | np.integer) else f"s:{label}").encode()
             key = hashlib.blake2b(name, digest_size=32, key=key, person=b"place").digest()
@@ -123,6 +128,11 @@ class ByPlace:
             "a run must stay in its process, for it knows the seed: send `run.random_key(...)` along"
         )
 
+    def carried(self) -> CarriedChance:
+        """The same chance for long work that travels: the seed stays."""
+        place = (label.digest if isinstance(label, Table) else label for label in self.place)
+        return CarriedChance(-1, tuple(place), root=_root_key(self.secret))
+
     @property
     def secret(self) -> bytes:
         """The seed as a key: what is derived from it can be made again by who has the private half."""
@@ -174,12 +184,14 @@ class ByPlace:
 
     def outside_tables(self) -> Self:
         """Leave the table: chance there is the same for all tables of a plan."""
-        inside = (i for i, label in enumerate(self.place) if isinstance(label, bytes) or label == "table")
+        inside = (
+            i for i, label in enumerate(self.place) if isinstance(label, bytes | Table) or label == "table"
+        )
         return replace(self, place=self.place[: next(inside, len(self.place))])
 
     def enter_table(self, table: Table) -> Self:
         """Enter a table: chance is keyed by what is in it; in a series, by whose its records are."""
-        return self.at(table.digest)
+        return self.at(table)
 
     def enter_step(self, number: int, name: str, identity: str) -> Self:  # noqa: ARG002  — of a series
         """Enter a step; in a series the step is known by its ``identity``, whatever its number."""
@@ -223,6 +235,41 @@ def _root_key(secret: bytes) -> RandomKey:
 
 
 @dataclass(frozen=True)
+class CarriedChance(ByPlace):
+    """Chance that has travelled: what is drawn at a place is drawn there, and nobody finds the seed.
+
+    The ``root`` is a secret: it travels in messages and lies in no file.
+    """
+
+    root: RandomKey = field(kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        """There is no seed to check."""
+
+    def __reduce__(self) -> Any:
+        """Be pickled, as no chance with a seed may be."""
+        return _carried_chance, (self.place, self.root)
+
+    @property
+    def secret(self) -> bytes:
+        """Stayed where it was."""
+        raise StaysHereError
+
+    @property
+    def seed_of_persons(self) -> int:
+        """Stayed where it was."""
+        raise StaysHereError
+
+    def key(self, *labels: Label) -> RandomKey:
+        """Give the chance of a named place."""
+        return self.root.at(*self.place, *labels)
+
+
+def _carried_chance(place: tuple[Label, ...], root: RandomKey) -> CarriedChance:
+    return CarriedChance(-1, place, root=root)
+
+
+@dataclass(frozen=True)
 class Series:
     """What the releases of a series have in common, known to their owner alone.
 
@@ -261,6 +308,10 @@ class ByPerson(ByPlace):
     step: str = field(default="", repr=False)
     stratum: Stratum = field(default=(), repr=False)
 
+    def carried(self) -> CarriedChance:
+        """Refuse: the chance of persons is a secret of the whole series."""
+        raise StaysHereError
+
     @property
     def identity(self) -> Identity:
         """Who is who in all releases of the series."""
@@ -297,7 +348,7 @@ class ByPerson(ByPlace):
 
     def fresh(self, table: Table) -> Self:
         """Chance that is this release's alone, for what is drawn for no one person."""
-        return self if self.people is None else replace(self, people=None).at(table.digest)
+        return self if self.people is None else replace(self, people=None).at(table)
 
     def previous_fit(self, name: str) -> Table | None:
         """What the same step confided in an earlier release of the series, by its name."""

@@ -14,6 +14,7 @@ import polars as pl
 from sfumato.core.budget import PrivacyBudget, side_by_side
 from sfumato.core.origin import Origin
 from sfumato.core.params import Parameters
+from sfumato.core.rememberer import Rememberer
 from sfumato.data.buckets import Buckets, ReleaseLayout, join_buckets
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.suppressing import as_labels, as_ranges
@@ -114,7 +115,7 @@ class ExactWeights:
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Tabular):
+class Release(Rememberer, Tabular):
     """A protected table, or several named ones, with where its records come from and how it was made.
 
     ``origin`` says which original record each record of the first table comes from. ``layout`` is how several

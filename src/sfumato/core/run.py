@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from sfumato.core.params import Resource
-from sfumato.core.randomness import ByPlace, Label, RandomKey
-from sfumato.engines.memory import Engine, MemoryEngine
+from sfumato.core.randomness import ByPlace, CarriedChance, Label, RandomKey
+from sfumato.engines.interface import Engine, Stopped, active_engine
+from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.parcel import StaysHereError
 from sfumato.errors import Cancelled, ParameterError, UnknownNameError
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class Run:
             raise ParameterError("a run takes a seed or its randomness, not both")
         parts = {
             "randomness": randomness or (ByPlace.from_system() if seed is None else ByPlace(seed)),
-            "engine": engine or MemoryEngine(),
+            "engine": engine or active_engine() or MemoryEngine(),
             "progress": progress or Progress(),
             "resources": resources or {},
         }
@@ -122,7 +127,8 @@ class Run:
         return replace(self, progress=self.progress.with_deadline(seconds, clock))
 
     def check(self) -> None:
-        """Raise if the user asked to stop, or time is up."""
+        """Raise if the user asked to stop, time is up, or the engine cannot go on."""
+        self.engine.check()
         if self.progress.is_over():
             raise Cancelled("the run was stopped; nothing was written")
 
@@ -144,12 +150,48 @@ class Run:
             done += 1
             self.tell(task, done, total)
 
+    def spread(self, work: Callable[[A, Run], B], items: Sequence[A]) -> Iterator[B]:
+        """Do long pieces of work that do not depend on each other, side by side where the engine can.
+
+        Results come in the order of the items. ``work`` is given each item and a run: this one, or one that
+        has travelled, draws the same and tells nobody.
+        """
+        there: Callable[[A, Stopped], B] | None = None
+        if self.engine.side_by_side and len(items) > 1:
+            with suppress(StaysHereError):
+                there = partial(_work_elsewhere, work, _CarriedRun.of(self))
+        if there is None:
+            return (work(item, self) for item in items)
+        return self.engine.spread(there, items, lambda item: work(item, self), self.check)
+
     def resource(self, name: Resource) -> Any:
         """Look up a resource of the plan by name."""
         try:
             return self.resources[str(name)]
         except KeyError:
             raise UnknownNameError.of("resource", str(name), self.resources) from None
+
+
+@dataclass(frozen=True)
+class _CarriedRun:
+    """What of a run travels; its ``deadline`` is a time of day, which all machines know."""
+
+    randomness: CarriedChance
+    resources: Mapping[str, Any] = field(repr=False)
+    deadline: float
+
+    @classmethod
+    def of(cls, run: Run) -> _CarriedRun:
+        left = run.progress.deadline - run.progress.clock()
+        return cls(run.randomness.carried(), run.resources, time.time() + left)
+
+    def arrive(self, stopped: Stopped) -> Run:
+        progress = Progress(stopped=stopped, deadline=self.deadline, clock=time.time)
+        return Run(randomness=self.randomness, progress=progress, resources=self.resources)
+
+
+def _work_elsewhere(work: Callable[[A, Run], B], carried: _CarriedRun, item: A, stopped: Stopped) -> B:
+    return work(item, carried.arrive(stopped))
 
 
 class Stopwatch:

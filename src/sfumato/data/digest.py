@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,20 +17,19 @@ BLOCK_RECORDS = 65_536
 
 
 def digest_of(names: Iterable[str], blocks: Iterable[pl.DataFrame]) -> bytes:
-    """Fold the fingerprint of a table from its logical blocks, each looked at once and in order.
+    """Fold the fingerprint of a table from its logical blocks, in their order.
 
     Every block but the last holds `BLOCK_RECORDS` records. The order of the columns, their types where they
     hold the same values, and how the memory lies do not count.
     """
-    ordered, records = sorted(names), 0
     state = hashlib.blake2b(digest_size=32)
-    for name in ordered:
+    for name in sorted(names):
         state.update(_with_length(name.encode()))
-    for block in blocks:
-        if block.height:  # a stream of nothing may come as one empty block
-            state.update(block_digest(block))
-        records += block.height
-    state.update(records.to_bytes(8, "little"))
+    parts = [block for block in blocks if block.height]  # a stream of nothing may come as one empty block
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # who hashes lets others have Python meanwhile
+        for found in pool.map(block_digest, parts):
+            state.update(found)
+    state.update(sum(block.height for block in parts).to_bytes(8, "little"))
     return state.digest()
 
 
@@ -42,8 +43,10 @@ def block_digest(block: pl.DataFrame) -> bytes:
 
 def _add(state: Any, series: pl.Series) -> None:
     """Add where values are missing, then those that are there: what lies under a null never counts."""
-    state.update(_with_length(np.packbits(series.is_null().to_numpy()).tobytes()))
-    present, dtype = series.drop_nulls(), series.dtype
+    whole, dtype = not series.null_count(), series.dtype
+    holes = bytes((len(series) + 7) // 8) if whole else np.packbits(series.is_null().to_numpy()).tobytes()
+    state.update(_with_length(holes))
+    present = series if whole else series.drop_nulls()
     if not len(present):
         return  # nothing, of whatever type
     if isinstance(dtype, pl.Struct):
@@ -55,24 +58,29 @@ def _add(state: Any, series: pl.Series) -> None:
         state.update(b"list" + lists.list.len().to_numpy().astype(np.int64).tobytes())
         _add(state, lists.explode())
     elif (dtype.is_numeric() and not dtype.is_decimal()) or dtype.is_temporal() or dtype == pl.Boolean:
-        # In the widest type, so that the same ones in a narrower type add the same.
-        physical = present.to_physical()
-        wide = pl.Float64 if physical.dtype.is_float() else pl.Int64
-        numbers = physical.cast(wide, strict=False)
-        if numbers.null_count():
-            _add_texts(state, physical.cast(pl.String))  # more than 64 bits can hold
-            return
-        if wide is pl.Float64:
-            numbers = numbers.fill_nan(float("nan"))  # there are many NaN, all of one meaning
-        state.update(b"number" + np.ascontiguousarray(numbers.to_numpy()).tobytes())
+        _add_numbers(state, present.to_physical())
     else:
         _add_texts(state, present.bin.encode("hex") if dtype == pl.Binary else present.cast(pl.String))
 
 
+def _add_numbers(state: Any, physical: pl.Series) -> None:
+    """Add numbers in the widest type, so that the same ones in a narrower type add the same."""
+    numbers = physical.cast(pl.Float64 if physical.dtype.is_float() else pl.Int64, strict=False)
+    if numbers.null_count():
+        _add_texts(state, physical.cast(pl.String))  # more than 64 bits can hold
+        return
+    values = numbers.to_numpy()
+    if np.isnan(values).any():
+        values = numbers.fill_nan(float("nan")).to_numpy()  # there are many NaN, all of one meaning
+    state.update(b"number")
+    state.update(np.ascontiguousarray(values))
+
+
 def _add_texts(state: Any, texts: pl.Series) -> None:
     """Add the lengths, then the texts in one: the lengths keep "ab", "c" apart from "a", "bc"."""
-    state.update(b"text" + texts.str.len_bytes().to_numpy().astype(np.int64).tobytes())
-    state.update(str(texts.str.join("").item()).encode())
+    state.update(b"text")
+    state.update(texts.str.len_bytes().to_numpy().astype(np.int64))
+    state.update(texts.str.join("").cast(pl.Binary).item())
 
 
 def _with_length(part: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.column_store import active_store, store_columns
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -56,34 +57,38 @@ class Table(Tabular):
     """Records and their schema; never changed in place.
 
     ``targets`` are the columns the present step is about (all columns when empty). ``nodes`` says, for
-    each generalised text column, which values its labels cover.
+    each generalised text column, which values its labels cover. Of a table that was counted where it is, each
+    row stands for as many equal records as ``counts`` says; only measures of classes know of these.
     """
 
     frame: pl.DataFrame
     schema: Schema
     nodes: Mapping[str, Nodes] = field(default_factory=dict, kw_only=True)
     targets: tuple[str, ...] = field(default=(), kw_only=True)
-    #: What was made of columns, and how many bytes it took when it was.
-    _memory: dict[tuple[str, Hashable], tuple[Any, int]] = field(default_factory=dict, init=False, repr=False)
+    counts: Ints | None = field(default=None, kw_only=True, repr=False)
+    #: What was made of each column, and how many bytes it took; tables that share the column share it.
+    _memory: dict[str, dict[Hashable, tuple[Any, int]]] = field(default_factory=dict, init=False, repr=False)
 
     def remember(self, name: str, what: Hashable, make: Callable[[], T]) -> T:
         """What was made of a column before, or made now: whoever asks again of this table has it at once.
 
         Tables that share the column share it. It must not be changed; large tables remember less of it.
         """
-        known: tuple[T, int] | None = self._memory.get((name, what))
+        of_column = self._memory.setdefault(name, {})
+        known: tuple[T, int] | None = of_column.get(what)
         if known is not None:
             return known[0]
         made = make()
         size = _bytes_of(made)
-        if made is not None and size + sum(each for _, each in self._memory.values()) <= _KEPT_BYTES:
-            self._memory[name, what] = made, size
+        kept = sum(each for column in self._memory.values() for _, each in column.values())
+        if made is not None and size + kept <= _KEPT_BYTES:
+            of_column[what] = made, size
         return made
 
     def _array(self, name: str, what: str, make: Callable[[], A]) -> A:
         """An array that whoever asks may change, remembered as it was."""
         made = self.remember(name, what, make)
-        return made.copy() if (name, what) in self._memory or not made.flags.writeable else made
+        return made.copy() if what in self._memory[name] or not made.flags.writeable else made
 
     def _with_parts(self, **parts: Any) -> Table:
         """The table with other parts that fit each other as its own do, so that nothing is checked again.
@@ -91,6 +96,8 @@ class Table(Tabular):
         What is known of the whole table stays where the frame does.
         """
         made = object.__new__(Table)
+        if "frame" in parts:
+            parts["frame"] = store_columns(parts["frame"])
         known = (
             self.__dict__
             if "frame" not in parts
@@ -103,6 +110,7 @@ class Table(Tabular):
         return {**self.__dict__, "_memory": {}}  # what can be made again need not travel
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", store_columns(self.frame))
         _require_fit(self.frame, self.schema)
         self._require_names(self.targets)
 
@@ -123,6 +131,15 @@ class Table(Tabular):
     def to_frame(self) -> pl.DataFrame:
         """The records, with all their columns."""
         return self.frame
+
+    @property
+    def n_records(self) -> int:
+        """The number of records: of rows, unless these stand for several."""
+        return len(self) if self.counts is None else int(self.counts.sum())
+
+    def count(self, rows: Flags) -> int:
+        """The number of records in these rows."""
+        return int(rows.sum() if self.counts is None else self.counts[rows].sum())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,7 +273,7 @@ class Table(Tabular):
         frame = self.frame.with_columns(series.alias(name))
         schema = self.schema if column is None else self.schema.replace(column)
         _require_fit(frame, schema)
-        known = {key: made for key, made in self._memory.items() if key[0] != name}
+        known = {each: self._memory.setdefault(each, {}) for each in self.names if each != name}
         return self._with_parts(frame=frame, schema=schema, _memory=known)
 
     def with_nodes(self, name: str, series: pl.Series, nodes: Nodes) -> Table:
@@ -265,7 +282,21 @@ class Table(Tabular):
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
-        return self._with_parts(frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], _memory={})
+        places, store = pl.Series(rows, dtype=pl.UInt32), active_store()
+        counts = None if self.counts is None else self.counts[rows]
+        if store is None:
+            return self._with_parts(frame=self.frame[places], counts=counts, _memory={})
+        columns = [store.keep_column(self.frame[name].gather(places)) for name in self.frame.columns]
+        frame = pl.DataFrame(columns)  # one at a time in memory
+        return self._with_parts(frame=frame, counts=counts, _memory={})
+
+    def tell_apart(self, rows: Flags) -> Table:
+        """Repeat these rows as often as they were counted: their records are equal, and yet not alike."""
+        if self.counts is None or not rows.any():
+            return self
+        times = np.where(rows, self.counts, 1)
+        spread = self.take(np.repeat(np.arange(len(self)), times))
+        return replace(spread, counts=np.repeat(np.where(rows, 1, self.counts), times))
 
     def select(self, names: Iterable[str]) -> Table:
         """Keep these columns, in this order."""

@@ -1,36 +1,17 @@
-"""The engine interface, and the plainest engine: in this process, one block after the other."""
+"""The plainest engine: in this process, one block after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from sfumato.data.digest import BLOCK_RECORDS
+from sfumato.engines.interface import Stopped
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class Engine(Protocol):
-    """Where work runs; both verbs keep the order of the items, so that engines agree bit for bit.
-
-    What is mapped may travel: it is made of functions that have a name and of plain data, without the seed.
-    """
-
-    @property
-    def block_records(self) -> int:
-        """Records in one logical block: those of a release, unless a test wants many blocks of few."""
-        ...
-
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        """Apply ``work`` to every item; results come in the order of the items."""
-        ...
-
-    def fold(self, merge: Callable[[B, B], B], items: Iterable[B]) -> B:
-        """Merge the items from left to right."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -38,11 +19,30 @@ class MemoryEngine:
     """Here, now, one after the other."""
 
     block_records: int = BLOCK_RECORDS
+    memory: int | None = field(default=None, kw_only=True)
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         """Apply ``work`` to every item in turn."""
         return map(work, items)
 
+    @property
+    def side_by_side(self) -> bool:
+        """One after the other."""
+        return False
+
+    def spread(
+        self,
+        work: Callable[[A, Stopped], B],  # noqa: ARG002  — nothing travels
+        items: Sequence[A],
+        here: Callable[[A], B],
+        check: Callable[[], None],  # noqa: ARG002  — the work itself does
+    ) -> Iterator[B]:
+        """Do every piece here, in turn."""
+        return map(here, items)
+
     def fold(self, merge: Callable[[B, B], B], items: Iterable[B]) -> B:
         """Merge the items from left to right."""
         return reduce(merge, items)
+
+    def check(self) -> None:
+        """Go on: nothing limits it."""

@@ -7,11 +7,12 @@ an original.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import polars as pl
 
@@ -26,7 +27,7 @@ from sfumato.io import addresses, atomic, codebook, databases, item_texts
 from sfumato.io import formula_injection as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
-from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, FileDialect, Options, format_of
+from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, FileDialect, Format, Options, format_of
 from sfumato.io.frames import Native, to_native, to_polars
 from sfumato.io.stdin import STDIN, stdin_file
 
@@ -48,6 +49,10 @@ __all__ = [
     "write",
     "write_text",
 ]
+
+
+#: What was read and is still held by somebody, by file, state and way of reading: frames never change.
+_HELD: WeakValueDictionary[Hashable, Contents] = WeakValueDictionary()
 
 
 def read_contents(
@@ -102,10 +107,20 @@ def read_contents(
     reader = format_of(place, error=ReadError)
     _require_file(place)
     try:
-        found = reader.read(place, options)
+        found = _read_file(reader, place, options)
         return found if lines is None else replace(found, frame=codebook.expand_labels(found.frame, lines))
     except OSError as error:
         raise ReadError(f"cannot read `{place}`: {trouble_with(error)}") from None
+
+
+def _read_file(reader: Format, place: Path, options: Options) -> Contents:
+    """Read a file, unless somebody still holds what was read of it in the same way."""
+    state = place.stat()
+    key = (place.resolve(), state.st_mtime_ns, state.st_size, options)
+    held = _HELD.get(key)
+    if held is None:
+        held = _HELD[key] = reader.read(place, options)
+    return held
 
 
 def read(path: str | Path, **how: Any) -> pl.DataFrame:

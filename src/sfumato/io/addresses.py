@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -117,3 +118,8 @@ def resolve_in_folder(text: str, folder: Path) -> str:
 def sql_name(name: str) -> str:
     """Write a name as SQL does."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def name_beside(names: Collection[str]) -> str:
+    """A short name that no column has."""
+    return next(name for number in count() if (name := f"n{number}") not in names)

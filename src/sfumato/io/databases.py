@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from sfumato.io.addresses import (
     Address,
     DatabaseRelation,
     is_address,
+    name_beside,
     parse,
     sql_name,
 )
@@ -70,14 +71,34 @@ def read(address: str | Path, *, rows: int | None = None) -> Contents:
     A column of SQLite that holds values of several types, and columns of the other types of PostgreSQL, come
     as text. Records come in the order of the primary key, or else as they are stored.
     """
-    place = parse(address)
     Options(rows=rows)  # refuses a negative number
+    return Contents(_fetch(parse(address), rows))
+
+
+def count(address: str | Path, names: Collection[str]) -> pl.DataFrame:
+    """Count the equal records of a table in these columns, where it is: how many stands in the last column.
+
+    Texts are equal if their bytes are, whatever the collation of a column says: it may take `a` for `A`, and
+    larger classes would understate a risk.
+    """
+    return _fetch(parse(address), None, names)
+
+
+def _fetch(place: Address, rows: int | None, counted: Collection[str] | None = None) -> pl.DataFrame:
     with session(place, ReadError) as connection:
         found = _find(place, connection)
         if found is None:
             raise _no_table(place, _relations(place, connection))
         fetch = _fetch_sqlite if place.system == SQLITE else _fetch_postgres
-        return Contents(fetch(connection, found, rows))
+        return fetch(connection, found, rows, counted)
+
+
+def _grouping_query(relation: DatabaseRelation, columns: Mapping[str, str]) -> str:
+    """The query that counts the equal rows of these expressions, each under its name."""
+    chosen = ", ".join(f"{expression} AS {sql_name(name)}" for name, expression in columns.items())
+    counter = sql_name(name_beside(columns))
+    groups = ", ".join(columns.values())
+    return f"SELECT {chosen}, count(*) AS {counter} FROM {relation} GROUP BY {groups}"  # noqa: S608
 
 
 def _no_table(place: Address, relations: list[DatabaseRelation]) -> ReadError:
@@ -194,19 +215,31 @@ _POSTGRES_TYPES = frozenset(
 )
 
 
-def _fetch_postgres(connection: Any, relation: DatabaseRelation, rows: int | None) -> pl.DataFrame:
+def _fetch_postgres(
+    connection: Any, relation: DatabaseRelation, rows: int | None, counted: Collection[str] | None
+) -> pl.DataFrame:
     order = ("synchronize_seqscans = off", "max_parallel_workers_per_gather = 0")  # the same every time
-    for setting in (*order, f"lock_timeout = '{TIMEOUT}s'"):
+    for setting in (*(order if counted is None else ()), f"lock_timeout = '{TIMEOUT}s'"):
         _ask(connection, f"SET LOCAL {setting}")
     columns = _ask(connection, _POSTGRES_COLUMNS, relation.key)
+    columns = [each for each in columns if counted is None or each[0] in counted]
     types = {name: word for name, word, _ in columns}
     moments = [name for name, word in types.items() if word in {"date", "timestamp", "timestamptz"}]
     if moments:  # PostgreSQL has infinite dates, which come out as some date or other
         looks = ", ".join(f"bool_or(NOT isfinite({sql_name(name)}))" for name in moments)
         [infinite] = _ask(connection, f"SELECT {looks} FROM {relation}")  # noqa: S608
         types |= {name: "text" for name, wrong in zip(moments, infinite, strict=True) if wrong}
-    casts = {name: word if word in _POSTGRES_TYPES else "text" for name, word in types.items()}
-    chosen = ", ".join(f"{sql_name(name)}::{word} AS {sql_name(name)}" for name, word in casts.items())
+    casts = {
+        name: f"{sql_name(name)}::{word if word in _POSTGRES_TYPES else 'text'}"
+        for name, word in types.items()
+    }
+    if counted is not None:
+        exact = {
+            name: f'({each} COLLATE "C")' if each.endswith("::text") else each for name, each in casts.items()
+        }
+        frame = _fetch_frame(connection, _grouping_query(relation, exact))
+        return pl.DataFrame([_number(series, types.get(series.name, "int8")) for series in frame])
+    chosen = ", ".join(f"{each} AS {sql_name(name)}" for name, each in casts.items())
     key = ", ".join(sql_name(name) for name, _, in_key in columns if in_key)
     tail = (f" ORDER BY {key}" if key else "") + ("" if rows is None else f" LIMIT {rows}")
     frame = _fetch_frame(connection, f"SELECT {chosen} FROM {relation}{tail}")  # noqa: S608
@@ -221,20 +254,28 @@ def _number(series: pl.Series, word: str) -> pl.Series:
     return series if read is None or textual.is_code(series, read) else read
 
 
-def _fetch_sqlite(connection: Any, relation: DatabaseRelation, rows: int | None) -> pl.DataFrame:
+def _fetch_sqlite(
+    connection: Any, relation: DatabaseRelation, rows: int | None, counted: Collection[str] | None
+) -> pl.DataFrame:
     """Read a table after looking through each column, since in SQLite every cell has its own type."""
     listed = "SELECT name, upper(type) FROM pragma_table_xinfo(?) WHERE hidden <> 1"
     declared = dict(_ask(connection, listed, relation.name))
+    declared = {name: word for name, word in declared.items() if counted is None or name in counted}
     part = f"{relation} LIMIT {-1 if rows is None else rows}"
     looks = ", ".join(f"group_concat(DISTINCT typeof({sql_name(name)}))" for name in declared)
-    [(count, *kinds)] = _ask(connection, f"SELECT count(*), {looks} FROM (SELECT * FROM {part})")  # noqa: S608
+    [(n_rows, *kinds)] = _ask(connection, f"SELECT count(*), {looks} FROM (SELECT * FROM {part})")  # noqa: S608
     held = [set((kind or "null").split(",")) - {"null"} for kind in kinds]
-    chosen = [f"{_uniform(sql_name(name), kind)} AS {sql_name(name)}" for name, kind in zip(declared, held)]  # noqa: B905
+    alike = {name: _uniform(sql_name(name), kind) for name, kind in zip(declared, held, strict=True)}
+    chosen = ", ".join(f"{each} AS {sql_name(name)}" for name, each in alike.items())
+    query = f"SELECT {chosen} FROM {part}"  # noqa: S608
+    if counted is not None:
+        query = _grouping_query(relation, {name: f"({each} COLLATE BINARY)" for name, each in alike.items()})
     # The driver takes the types from the first batch alone, so that it must hold all.
-    batch = {"adbc.sqlite.query.batch_rows": str(max(count, 1))}
-    frame = _fetch_frame(connection, f"SELECT {', '.join(chosen)} FROM {part}", batch)  # noqa: S608
-    columns = zip(frame, declared.values(), held, strict=True)
-    return pl.DataFrame([_cast_to_declared(series, word, empty=not kind) for series, word, kind in columns])
+    batch = {"adbc.sqlite.query.batch_rows": str(max(n_rows, 1))}
+    frame = _fetch_frame(connection, query, batch)
+    columns = zip(frame, declared.values(), held, strict=False)  # the last may be counts
+    found = [_cast_to_declared(series, word, empty=not kind) for series, word, kind in columns]
+    return pl.DataFrame([*found, *frame.get_columns()[len(found) :]])
 
 
 def _uniform(name: str, kinds: set[str]) -> str:

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import collect
 from sfumato.data.date_forms import in_form
 from sfumato.data.schema import Column
 from sfumato.data.table import Table
@@ -225,7 +226,7 @@ def _not_decodable(name: str, line: int, encoding: str) -> ReadError:
 def _parse(text: Text) -> pl.DataFrame | None:
     """Read all columns as text, or None when that cannot be done."""
     try:
-        frame = pl.read_csv(
+        lazy = pl.scan_csv(
             text.source,
             separator=text.dialect.delimiter,
             quote_char=text.dialect.quote,
@@ -233,6 +234,7 @@ def _parse(text: Text) -> pl.DataFrame | None:
             infer_schema=False,
             glob=False,
         )
+        frame = collect(lazy, by_rows=True)
     except (pl.exceptions.PolarsError, OSError, ValueError):  # its text may quote cells
         return None
     if len(frame.columns) != len(text.dialect.names):

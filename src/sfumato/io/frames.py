@@ -6,9 +6,9 @@ pandas frame has one) is passed over, and a frame that goes out carries no label
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
@@ -16,6 +16,10 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.errors import DataError, MissingDependencyError, count_noun, quoted
+from sfumato.io.addresses import name_beside
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 Package = Literal["polars", "polars-lazy", "pandas", "pyarrow", "numpy", "dict"]
 
@@ -89,6 +93,54 @@ def to_native(frame: pl.DataFrame, native: Native, *, nodes: Mapping[str, Nodes]
     if native.package == "numpy":
         return frame.to_numpy(structured=True)
     return {series.name: series.to_numpy() for series in frame}
+
+
+# Lazy frames ----------------------------------------------------------------------------------------------
+
+
+def as_lazy(data: object) -> nw.LazyFrame[Any] | None:
+    """What narwhals makes of a query that has not run (duckdb, ibis, pyspark, polars); None of all else."""
+    import narwhals as nw
+
+    found: object = nw.from_native(cast("Any", data), pass_through=True)
+    return found if isinstance(found, nw.LazyFrame) else None
+
+
+def first_records(frame: nw.LazyFrame[Any], rows: int) -> pl.DataFrame:
+    """Run a query for some of its records."""
+    return to_polars(frame.head(rows).collect("polars").to_native())[0]
+
+
+def count_lazy(frame: nw.LazyFrame[Any], names: Collection[str]) -> pl.DataFrame:
+    """Count the equal records in these columns where they are: how many stands in the last column.
+
+    A collation that takes different texts for equal is refused: larger classes would understate a risk.
+    """
+    import narwhals as nw
+
+    there = {name: dtype for name, dtype in frame.collect_schema().items() if name in names}
+    texts = [name for name, dtype in there.items() if dtype == nw.String]
+    if texts:
+        looks = frame.select(_merges(nw.col(name)).any().alias(name) for name in texts)
+        [found] = looks.collect("polars").to_native().rows(named=True)
+        if merged := [name for name in texts if found[name]]:
+            raise DataError(
+                f"the database takes different texts for equal in {quoted(merged)}, by their collation",
+                hint="cast them to a collation that compares bytes, or collect the frame",
+            )
+    grouped = frame.group_by(*there, drop_null_keys=False).agg(nw.len().alias(name_beside(there)))
+    return to_polars(grouped.collect("polars").to_native())[0]
+
+
+def _merges(text: nw.Expr) -> nw.Expr:
+    """Whether texts are equal that differ by the case or accent of a letter, or by a blank at the end."""
+    import narwhals as nw
+
+    def with_first(letter: str) -> nw.Expr:
+        return nw.concat_str([nw.lit(letter), text])
+
+    blank = nw.concat_str([text, nw.lit(" ")])
+    return (with_first("a") == with_first("A")) | (with_first("a") == with_first("á")) | (blank == text)
 
 
 # In -------------------------------------------------------------------------------------------------------

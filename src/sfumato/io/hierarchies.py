@@ -53,7 +53,9 @@ def read_hierarchy(
     return Hierarchy.from_levels(pl.DataFrame(levels), name=name)
 
 
-def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, overwrite: bool = False) -> None:
+def write_hierarchy(
+    hierarchy: Hierarchy, path: str | Path, *, overwrite: bool = False, private: bool = False
+) -> None:
     """Write the levels as ARX reads them: separated by ``;``, without a header, in UTF-8.
 
     Parameters
@@ -64,6 +66,8 @@ def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, overwrite: bool =
         The file, which appears whole or not at all.
     overwrite
         Whether a file that is there already may be replaced.
+    private
+        Whether only its owner may read it.
     """
     # The csv module quotes a carriage return only where it is part of the line end.
     has_return = hierarchy.levels.select(pl.any_horizontal(pl.all().str.contains("\r").any())).item()
@@ -71,7 +75,7 @@ def write_hierarchy(hierarchy: Hierarchy, path: str | Path, *, overwrite: bool =
     csv.writer(text, delimiter=";", lineterminator="\r\n" if has_return else "\n").writerows(
         hierarchy.levels.iter_rows()
     )
-    write_text(path, text.getvalue(), overwrite=overwrite)
+    write_text(path, text.getvalue(), overwrite=overwrite, private=private)
 
 
 def _read_rows(path: Path, *, separator: str | None, encoding: str | None) -> list[list[str]]:

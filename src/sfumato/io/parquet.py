@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from sfumato.data.column_store import collect
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
 from sfumato.io.formats import Contents, FileDialect, Options, damaged_file, other_format
@@ -21,7 +22,7 @@ def read(path: Path, options: Options) -> Contents:
     if start != _MAGIC:
         raise other_format(path.name, "Parquet")
     try:
-        frame = pl.read_parquet(path, n_rows=options.rows, glob=False, hive_partitioning=False)
+        frame = collect(pl.scan_parquet(path, n_rows=options.rows, glob=False, hive_partitioning=False))
     except (pl.exceptions.PolarsError, OSError, ValueError):  # its text may quote cells
         raise damaged_file(path.name, "Parquet") from None
     return Contents(frame)

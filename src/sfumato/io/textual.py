@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 
+from sfumato.data.column_store import store_column
+
 #: A number with more digits than this is a name for something, not a quantity.
 MOST_DIGITS = 18
 
@@ -42,7 +44,7 @@ def cast_columns(
     open_to_it = [name for name in new if name not in text]
     with ThreadPoolExecutor() as pool:  # polars works outside the interpreter's lock
         read = pool.map(lambda name: _cast_text(frame[name], decimal or "."), open_to_it)
-        new |= dict(zip(open_to_it, read, strict=True))
+        new |= zip(open_to_it, map(store_column, read), strict=True)
     pointed = [name for name in open_to_it if new[name].dtype == pl.Float64]
     if decimal is None:
         texts = {name: frame[name] for name in open_to_it if new[name].dtype == pl.String}

@@ -16,14 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Bytes, Floats, Ints, Words
-from sfumato.kernels.compiling import njit
-from sfumato.kernels.threads import Tick, share_out
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance, Tick, share_out
 
 NEVER = 2**62  # the cost of a pair that cannot be
 UNITS = 2.0**40  # of a loss: losses that differ by less are equal, since sums of shares round
 DISTANCE_TOLERANCE = (
     2.0**-34
 )  # as in `kernels.linking`: distances that differ by less of what goes into them are equal
+
+_ALLOWANCE = CompileAllowance(100_000)  # bits set, and columns of pairs, by Python
 
 #: Pairs between two calls of `tick`, so that each takes about a tenth of a second.
 _PAIRS = 20_000_000
@@ -76,9 +78,14 @@ def no_bits(n_rows: int, n_boxes: int) -> Words:
     return np.zeros((n_rows, -(-n_boxes // 64)), dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
 def mark(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
     """Set the bits of these boxes from a first to a last row each."""
+    with by_python(_ALLOWANCE.takes(int((lasts - firsts + 1).sum()))):
+        _mark(bits, boxes, firsts, lasts)
+
+
+@njit(cache=True, nogil=True)
+def _mark(bits: Words, boxes: Ints, firsts: Ints, lasts: Ints) -> None:
     for run in range(len(boxes)):
         word, bit = boxes[run] >> 6, np.uint64(1) << np.uint64(boxes[run] & 63)
         for row in range(firsts[run], lasts[run] + 1):
@@ -195,8 +202,11 @@ def closer_counts(
     distances, counts = np.full(len(points.numbers), np.inf), np.zeros((3, len(points.numbers)), np.int64)
     ends = np.searchsorted(shown.losses, shown.losses, side="right")
 
+    small = _ALLOWANCE.takes(points.places.size * len(shown.losses))
+
     def work(part: Ints) -> None:
-        _count(points, own, shown, ends, reach, part, distances, counts)
+        with by_python(small):
+            _count(points, own, shown, ends, reach, part, distances, counts)
 
     share_out(np.arange(len(distances)), work, tick)
     return distances, counts[0], counts[1], counts[2]

@@ -1,136 +1,59 @@
-"""Compiling: numba's decorator, and where compiled kernels are kept from one process to the next.
-
-Numba asks only the file of a kernel whether it is still the same, but a kernel holds the code of those it
-calls. Here what is kept is found by the bytes of all kernels: nothing stale is ever loaded, and a fresh copy
-of the same sources finds everything compiled. Numba itself looks after its own version and the processor's.
-"""
+"""Kernels: functions that numba compiles when they are first called, and that small work does without."""
 
 from __future__ import annotations
 
-import atexit
-import hashlib
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core import caching, config, event, types
-from numba.misc.appdirs import user_cache_dir
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-from sfumato import kernels
-
-__all__ = ["njit"]  # the kernels take it from here, so that the keeper below is there before them
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-_KERNELS = Path(__file__).resolve().parent
-_VERSIONS_KEPT = 8  # of the kernels, in one place
+_by_python: ContextVar[bool] = ContextVar("by_python", default=False)
 
 
-def njit(**options: Any) -> Callable[[Kernel], Kernel]:
-    """Numba's decorator, but for this: a kernel that is called with a constant is not compiled for it.
+class Kernel:
+    """A function that numba compiles. Numba is loaded by who first calls one: that alone takes a second."""
 
-    To numba the 0 of ``count = 0`` has a type of its own until the loop below is looked at, and what is
-    called with it would be compiled a second time.
-    """
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func, self._options = function, options
 
-    def decorated(function: Kernel) -> Kernel:
-        kernel: Any = numba.njit(**options)(function)
-        of_types, unliteral = kernel.get_call_template, cast("Any", types.unliteral)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call what numba made of it, or the function itself."""
+        return (self.py_func if _by_python.get() else self.compiled)(*args, **kwargs)
 
-        def get_call_template(args: Any, kws: Any) -> Any:
-            plain = {name: unliteral(each) for name, each in dict(kws).items()}
-            return of_types(tuple(map(unliteral, args)), plain)
+    @cached_property
+    def compiled(self) -> Any:
+        """What numba makes of it."""
+        from sfumato.kernels.numba_cache import compile_on_call
 
-        kernel.get_call_template = get_call_template
-        return cast("Kernel", kernel)
+        return compile_on_call(self.py_func, self._options)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes it for in a kernel that calls it: its own."""
+        return self.compiled._numba_type_
+
+
+def njit(**options: Any) -> Callable[[Function], Function]:
+    """Numba's decorator, but that nothing of numba is loaded yet."""
+
+    def decorated(function: Function) -> Function:
+        return cast("Function", Kernel(function, options))
 
     return decorated
 
 
-@cache
-def _sources() -> dict[Path, bytes]:
-    """All kernels, as they were when the first was asked for."""
-    return {path: path.read_bytes() for path in sorted(_KERNELS.rglob("*.py"))}
+@contextmanager
+def by_python(small: bool) -> Iterator[None]:  # noqa: FBT001  — the one thing it asks
+    """Have Python itself follow the kernels that are called here, if the work is small: numba loads longer.
 
-
-@cache
-def _digest() -> str:
-    """What all kernels are made of."""
-    made = hashlib.sha256()
-    for path, text in _sources().items():
-        made.update(f"{path.relative_to(_KERNELS).as_posix()} {len(text)} ".encode() + text)
-    return made.hexdigest()[:32]
-
-
-@cache
-def _folder() -> Path:
-    """Where these kernels are kept: with what the user keeps, with the sources, or for this process only."""
-    chosen = getattr(config, "CACHE_DIR", "") or user_cache_dir("sfumato")  # type: ignore[no-untyped-call]
-    for parent in (Path(chosen), _KERNELS / "__pycache__"):
-        folder = parent / f"kernels-{_digest()}"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _forget(parent)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        return folder
-    folder = Path(tempfile.mkdtemp(prefix="sfumato-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def _forget(parent: Path) -> None:
-    """Clear away the oldest version if there are many."""
-    versions = list(parent.glob("kernels-*"))
-    if len(versions) > _VERSIONS_KEPT:
-        shutil.rmtree(min(versions, key=lambda path: path.stat().st_mtime), ignore_errors=True)
-
-
-class KernelCacheLocator(caching._CacheLocator):  # noqa: SLF001  — numba has no other door
-    """Tells numba where a kernel is kept; of functions that are not ours it knows nothing."""
-
-    def __init__(self, function: Callable[..., Any], file: Path) -> None:
-        self._py_file = os.fspath(file)  # numba's own warnings look for it, as text
-        self._folder = file.parent
-        self._line = function.__code__.co_firstlineno
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> KernelCacheLocator | None:
-        """The keeper of a kernel; none of one that has been edited since this process read the kernels."""
-        path = Path(py_file).resolve()
-        ours = path in _sources() and path.read_bytes() == _sources()[path]
-        return cls(py_func, path) if ours else None
-
-    def get_cache_path(self) -> str:
-        """A folder per package: two kernels in files of one name stay apart."""
-        folder = _folder() / self._folder.relative_to(_KERNELS)
-        folder.mkdir(exist_ok=True)
-        return os.fspath(folder)
-
-    def get_source_stamp(self) -> str:
-        """What the sources were."""
-        return _digest()
-
-    def get_disambiguator(self) -> str:
-        """Tells apart what has one name in one file."""
-        return str(self._line)
-
-
-class _Listener(event.Listener):
-    """Passes on that a compilation begins."""
-
-    def on_start(self, _event: Any) -> None:
-        kernels.tell_of_compiling()
-
-    def on_end(self, _event: Any) -> None:
-        pass
-
-
-caching.CompileResultCacheImpl._locator_classes.insert(0, KernelCacheLocator)  # noqa: SLF001  — as above
-event.register("numba:compile", _Listener())  # type: ignore[no-untyped-call]
+    Only for kernels of which both make the same bits: whole numbers that do not overflow, draws, + − × ÷, √.
+    """
+    token = _by_python.set(small)
+    try:
+        yield
+    finally:
+        _by_python.reset(token)

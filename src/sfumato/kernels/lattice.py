@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
+
+Number = TypeVar("Number", bound=np.generic)
 
 #: What `next_node` gives instead of a node: no node can be better; or too many were passed by.
 NONE_BETTER, TOO_MANY = -1, -2
@@ -15,22 +18,13 @@ NONE_BETTER, TOO_MANY = -1, -2
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-class CoarserClasses(NamedTuple):
-    """Classes of a node: of which class each finer one is a part, its first part, and its sums."""
-
-    of_part: Ints  # [finer classes]
-    firsts: Ints  # [classes] the combination of leaves that stands for it
-    counts: Ints  # [classes]
-    weights: Floats  # [classes]
-
-
 # Classes of a node --------------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True)
 def merge(
-    leaves: Codes, labels: Codes, starts: Ints, sizes: Ints, parts: tuple[Ints, Ints, Floats]
-) -> tuple[Ints, Ints, Ints, Floats]:
+    leaves: Codes, labels: Codes, starts: Ints, sizes: Ints, parts: tuple[Ints, Ints, Floats, Ints]
+) -> tuple[Ints, Ints, Floats]:
     """Join finer classes that have the same labels at a node.
 
     Parameters
@@ -41,44 +35,39 @@ def merge(
         For each key and level the label of each code, one after the other.
     starts, sizes : int64[keys]
         Where the labels of the node's level begin, and how many there are.
-    parts : int64[finer], int64[finer], float64[finer]
-        Of each finer class a combination that stands for it, its count and its weight.
+    parts : int64[finer], int64[finer], float64[finer], int64[finer] or int64[0]
+        Of each finer class a combination that stands for it, its count and its weight; and where to write of
+        which class it is a part, if there is room.
 
     Returns
     -------
-    The fields of `CoarserClasses`; classes are numbered as they come.
+    int64[classes], int64[classes], float64[classes]
+        A combination that stands for each class, its count and its weight; numbered as they come.
 
     Notes
     -----
-    Exact: where the labels of all keys do not fit into one number, records of one number are compared.
+    Exact: where the labels of all keys do not fit into one number, records of one number are compared. Takes
+    memory for the classes that are found, not for their parts.
     """
-    firsts, counts, weights = parts
-    n_parts, n_keys = len(firsts), leaves.shape[1]
+    firsts, counts, weights, of_part = parts
+    n_keys = leaves.shape[1]
     room, fits = 1.0, True
     for key in range(n_keys):
         room *= sizes[key]
         fits &= room < 2.0**62
-    n_slots = 16
-    while n_slots < 2 * n_parts:
-        n_slots *= 2
-    slots = np.full(n_slots, -1, dtype=np.int64)
-    numbers = np.empty(n_parts, dtype=np.uint64)
-    of_part = np.empty(n_parts, dtype=np.int64)
-    first, count, weight = np.empty(n_parts, np.int64), np.zeros(n_parts, np.int64), np.zeros(n_parts)
+    slots, numbers = np.full(32, -1, dtype=np.int64), np.empty(16, dtype=np.uint64)
+    first, count, weight = np.empty(16, np.int64), np.empty(16, np.int64), np.empty(16)
     n_classes = 0
-    for part in range(n_parts):
+    for part in range(len(firsts)):
         row, number = firsts[part], np.uint64(0)
         for key in range(n_keys):
             if sizes[key] > 1:
                 label = np.uint64(labels[starts[key] + leaves[row, key]])
                 number = number * (np.uint64(sizes[key]) if fits else _SPREAD) + label
-        slot = np.int64(((number ^ (number >> np.uint64(32))) * _SPREAD) >> np.uint64(20)) & (n_slots - 1)
+        slot = _slot(number, len(slots))
         while True:
             found = slots[slot]
             if found < 0:
-                slots[slot], numbers[n_classes], first[n_classes] = n_classes, number, row
-                found = n_classes
-                n_classes += 1
                 break
             same = numbers[found] == number
             if same and not fits:
@@ -87,11 +76,52 @@ def merge(
                     same &= labels[starts[key] + leaves[row, key]] == labels[starts[key] + leaves[other, key]]
             if same:
                 break
-            slot = (slot + 1) & (n_slots - 1)
-        of_part[part] = found
+            slot = (slot + 1) & (len(slots) - 1)
+        if found < 0:
+            if n_classes == len(numbers):
+                slots, numbers = _rehash(numbers)
+                first, count, weight = _double_room(first), _double_room(count), _double_room(weight)
+                slot = _free_slot(slots, number)
+            found = n_classes
+            slots[slot], numbers[found] = found, number
+            first[found], count[found], weight[found] = row, 0, 0.0
+            n_classes += 1
+        if len(of_part) > 0:
+            of_part[part] = found
         count[found] += counts[part]
         weight[found] += weights[part]
-    return of_part, first[:n_classes].copy(), count[:n_classes].copy(), weight[:n_classes].copy()
+    return first[:n_classes].copy(), count[:n_classes].copy(), weight[:n_classes].copy()
+
+
+@njit(cache=True, nogil=True)
+def _slot(number: np.uint64, n_slots: int) -> np.int64:
+    """Where in the table of classes a number is looked for first."""
+    return np.int64(((number ^ (number >> np.uint64(32))) * _SPREAD) >> np.uint64(20)) & (n_slots - 1)
+
+
+@njit(cache=True, nogil=True)
+def _free_slot(slots: Ints, number: np.uint64) -> np.int64:
+    slot = _slot(number, len(slots))
+    while slots[slot] >= 0:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _rehash(numbers: npt.NDArray[np.uint64]) -> tuple[Ints, npt.NDArray[np.uint64]]:
+    """A table of classes with room for twice as many, and their numbers."""
+    slots = np.full(4 * len(numbers), -1, dtype=np.int64)
+    for class_ in range(len(numbers)):
+        slots[_free_slot(slots, numbers[class_])] = class_
+    return slots, _double_room(numbers)
+
+
+@njit(cache=True, nogil=True)
+def _double_room(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """The same array with as much room again."""
+    found = np.empty(2 * len(values), dtype=values.dtype)
+    found[: len(values)] = values
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance
+
+_ALLOWANCE = CompileAllowance(200_000)  # ranks, by Python
 
 
 def midranks(values: Floats) -> Floats:
@@ -68,7 +71,8 @@ def swap_partners(n: int, reach: int, rng: np.random.Generator) -> Ints:
     """
     if n < 0 or reach < 0:
         raise ValueError(f"`n` and `reach` must not be negative, got: {n} and {reach}")
-    return _swap_partners(n, min(reach, max(n - 1, 0)), rng)
+    with by_python(_ALLOWANCE.takes(n)):
+        return _swap_partners(n, min(reach, max(n - 1, 0)), rng)
 
 
 @njit(cache=True, nogil=True)
@@ -136,7 +140,8 @@ def distant_partners(n: int, distance: float, rng: np.random.Generator) -> Ints:
     """
     if n < 0 or not 0 <= distance < np.inf:
         raise ValueError(f"`n` and `distance` must not be negative, got: {n} and {distance}")
-    return _distant_partners(n, min(distance, float(n)), rng)
+    with by_python(_ALLOWANCE.takes(n)):
+        return _distant_partners(n, min(distance, float(n)), rng)
 
 
 @njit(cache=True, nogil=True)
@@ -208,7 +213,8 @@ def bucket_partners(n: int, n_buckets: int, rng: np.random.Generator) -> Ints:
     """
     if n < 0 or n_buckets < 1:
         raise ValueError(f"`n` must not be negative and `n_buckets` at least 1, got: {n} and {n_buckets}")
-    return _bucket_partners(n, max(1, min(n_buckets, n)), rng)
+    with by_python(_ALLOWANCE.takes(n)):
+        return _bucket_partners(n, max(1, min(n_buckets, n)), rng)
 
 
 @njit(cache=True, nogil=True)

@@ -20,6 +20,7 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._buckets import BucketMethod, deal_records, merge_failing_buckets, split_into_tables
 from sfumato.methods._enforcing import Guarantee
 from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.slicing import around, associations, sample_of
 
 
 class Angelisation(BucketMethod):
@@ -30,7 +31,9 @@ class Angelisation(BucketMethod):
     least :math:`k` people generalise the keys as Mondrian does, independently of the sensitive values. The
     first table (``gt``) has the records with generalised keys and the number of their batch, the second
     (``bt``) the values of each batch. Because batches and buckets are independent, keys are no coarser than
-    :math:`k` requires, and batches no larger than ``also`` requires.
+    :math:`k` requires, and batches no larger than ``also`` requires. With ``tables``, several sensitive
+    columns are put into tables of their own (SLOMS), related ones into one, each in another random order: who
+    knows the value of one column learns nothing of those in other tables but their batch.
 
     See Also
     --------
@@ -47,8 +50,9 @@ class Angelisation(BucketMethod):
     more than :math:`1/l` of the records, and the values of each batch meet all further requirements. The
     release is measured before it is returned.
 
-    **Risk to know.** As with anatomy: several sensitive columns stay together in one row, and an intruder who
-    knows others in the batch guesses better.
+    **Risk to know.** As with anatomy: several sensitive columns in one table stay together in one row, and an
+    intruder who knows others in the batch guesses better. Batches are the same for all tables, and all
+    sensitive columns are judged together.
 
     **Ties, missing, weights.** Keys as in Mondrian; keys that an earlier step generalised are taken as they
     are. Missing sensitive values are refused, or a value of their own. Several records of one person are
@@ -69,9 +73,10 @@ class Angelisation(BucketMethod):
     """
 
     name = "angelisation"
+    synonyms = ("SLOMS", "slicing on multiple sensitive", "multiple sensitive bucketisation")
     family = "de-associative methods"
     title = "Angelisation"
-    references = ("tao2009", "anjum2018")
+    references = ("tao2009", "anjum2018", "han2013")
     gives = Gives(generalised=True, suppressed=True, deassociated=True, new_columns=True)
 
     k: int = param(5, "Smallest number of people in an equivalence class (equal keys).", ge=1, symbol="k")
@@ -81,10 +86,12 @@ class Angelisation(BucketMethod):
         label="Further requirements",
     )
     counts: bool = param(False, "Show each value of a batch once, with its count.", label="Show counts")
+    tables: int = param(1, "Number of tables that the sensitive columns are put into.", ge=1, le=100)
 
     def table_names(self) -> tuple[str, ...]:
-        """Keys made coarser, and batches of values."""
-        return ("gt", "bt")
+        """Keys made coarser, and batches of values, in as many tables as there are columns for."""
+        numbers = [""] if self.tables == 1 else [str(number) for number in range(1, self.tables + 1)]
+        return ("gt", *(f"bt{number}" for number in numbers))
 
     def refuses(self, table: Table) -> str | None:
         """Refuse requirements that do not read, or that are on something else than sensitive values."""
@@ -134,10 +141,17 @@ class Angelisation(BucketMethod):
             batches = merge_failing_buckets(batches, self.failing(table, run), rng)
         exact = [name for name in table.chosen if not table.is_generalised(name)]
         coarse = Mondrian(k=self.k).apply(table.aimed_at(exact), run) if exact else Release.unchanged(table)
-        release = split_into_tables(
-            coarse.first.aimed_at(()), batches, {"gt": (), "bt": names}, run, counts=self.counts
-        )
+        tables = dict(zip(self.table_names(), [(), *self._groups(table, names, run)], strict=False))
+        release = split_into_tables(coarse.first.aimed_at(()), batches, tables, run, counts=self.counts)
         return release.with_notes(*coarse.notes, figures=coarse.figures)
+
+    def _groups(self, table: Table, names: tuple[str, ...], run: Run) -> list[tuple[str, ...]]:
+        """The sensitive columns of each table, those that tell most of each other in one."""
+        if self.tables == 1 or len(names) == 1:
+            return [names]
+        first, *others = names
+        ties = associations(sample_of(table, run), others, (first,))
+        return [tuple(names[place] for place in group) for group in around(ties, self.tables)]
 
 
 def _of_values(measure: Measure) -> bool:

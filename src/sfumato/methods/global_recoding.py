@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import prod
@@ -38,7 +38,7 @@ from sfumato.methods._recoding.objectives import (
     hierarchy_loss,
     measured_loss,
 )
-from sfumato.methods._recoding.search import LatticeSearch, Leftover, RollUp
+from sfumato.methods._recoding.search import LatticeSearch, Leftover, NodeState, RollUp
 from sfumato.methods.recode_like import learning
 from sfumato.methods.recoding import Recoding, hierarchies_of
 
@@ -106,7 +106,10 @@ class GlobalRecoding(EnforcingMethod):
     """
 
     name = "global-recoding"
-    synonyms = ("globalRecode", "full-domain generalisation", "Incognito", "Flash", "OLA", "k-anonymisation")
+    synonyms = (
+        "globalRecode", "full-domain generalisation", "Incognito", "Flash", "OLA", "k-anonymisation",
+        "top-down specialisation",
+    )  # fmt: skip
     family = "recoding"
     nature = "non-perturbative"
     title = "Global recoding"
@@ -167,25 +170,17 @@ class GlobalRecoding(EnforcingMethod):
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Search the lattice, suppress what fails at the best node, and recode the rest."""
-        hierarchies, notes = hierarchies_of(table, run)
-        keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
-        limit = int(self.suppression / 100 * len(table) + _FLOAT_TOLERANCE)
-        whole = RecodingProblem(table, GeneralisationLattice.of(keys, table.weights), guarantee, run)
+        whole, limit, notes = self._problem(table, guarantee, run)
         if (
             self.local
             and limit >= len(table)
             and (release := self._each_at_its_own(whole, notes)) is not None
         ):
             return release
-        search, proved = self._search(whole, limit)
+        search, proved = self.search(whole, limit)
         best = search.best
-        if best is None:
-            raise UnreachableError(
-                f"no combination of levels meets the requirements with at most {count_noun(limit, 'record')} "
-                f"suppressed ({search.looked_at:,} of {search.n_nodes:,} were evaluated)",
-                hint="relax the requirements, protect fewer keys, or allow more suppression",
-            )
-        outcome = _RecodingResult(best.node.levels, whole.records(best.node, best.failing), best.leftover)
+        assert best is not None  # else the search has raised
+        outcome = RecodingResult(best.node.levels, whole.records(best.node, best.failing), best.leftover)
         if self.local and best.suppressed:
             outcome = self._recode_suppressed(whole, outcome)
         fitted, resources = _fitted_recoding(best.node.levels, whole)
@@ -193,7 +188,32 @@ class GlobalRecoding(EnforcingMethod):
         made = replace(outcome.release(whole), fit=FittedMethod(fitted, resources))
         return made.with_notes(*notes, *search_notes, figures=figures)
 
-    def _search(self, part: RecodingProblem, limit: int) -> tuple[LatticeSearch, bool]:
+    def explore(self, table: Table, run: Run, *, most: int) -> LatticeOverview:
+        """What the search knows of every node of the lattice of the chosen columns, if there are few."""
+        whole, limit, _ = self._problem(table, self.guarantee_for(table), run)
+        keys, n_nodes = whole.lattice.keys, prod(whole.lattice.heights)
+        names, heights = tuple(key.column.name for key in keys), tuple(whole.lattice.heights)
+        if n_nodes > most:
+            return LatticeOverview(names, heights, {}, proved=False)
+        search, proved = self.search(whole, limit)
+        return LatticeOverview(names, heights, search.node_states(), proved=proved)
+
+    def _problem(
+        self, table: Table, guarantee: Guarantee, run: Run
+    ) -> tuple[RecodingProblem, int, tuple[str, ...]]:
+        """The lattice to search, how many records may be suppressed, and notes on hierarchies."""
+        hierarchies, notes = hierarchies_of(table, run)
+        keys = [KeyLevels.of(table, name, hierarchies[name]) for name in guarantee.keys]
+        limit = self.max_suppressed(len(table))
+        lattice = GeneralisationLattice.of(keys, table.weights)
+        return RecodingProblem(table, lattice, guarantee, run), limit, notes
+
+    def max_suppressed(self, n_records: int) -> int:
+        """How many of so many records may be suppressed."""
+        return int(self.suppression / 100 * n_records + _FLOAT_TOLERANCE)
+
+    def search(self, part: RecodingProblem, limit: int) -> tuple[LatticeSearch, bool]:
+        """Search the lattice with at most so many records suppressed; give whether the best was proved."""
         judge = judge_of(part, limit)
         objective, tallies = self._objective(part)
         search = LatticeSearch(
@@ -206,7 +226,14 @@ class GlobalRecoding(EnforcingMethod):
             run=part.run,
             title=self.title,
         )
-        return search, search.go()
+        proved = search.go()
+        if search.best is None:
+            raise UnreachableError(
+                f"no combination of levels meets the requirements with at most {count_noun(limit, 'record')} "
+                f"suppressed ({search.looked_at:,} of {search.n_nodes:,} were evaluated)",
+                hint="relax the requirements, protect fewer keys, or allow more suppression",
+            )
+        return search, proved
 
     def _objective(self, part: RecodingProblem) -> tuple[Objective, tuple[Tally, ...]]:
         lattice, table = part.lattice, part.table
@@ -223,14 +250,14 @@ class GlobalRecoding(EnforcingMethod):
         tallies = tuple(Tally.of(table, name, lattice.of_record) for name in names)
         return ClassificationObjective(flat, tuple(float(each.amounts.sum()) for each in tallies)), tallies
 
-    def _recode_suppressed(self, whole: RecodingProblem, before: _RecodingResult) -> _RecodingResult:
+    def _recode_suppressed(self, whole: RecodingProblem, before: RecodingResult) -> RecodingResult:
         """Recode the suppressed records among themselves, each at the lowest levels that will do."""
         objective, _ = self._objective(whole)
         terms = objective.terms
         if not terms.any():  # classes are counted, not cells: then by width
             terms = hierarchy_loss(whole.lattice, "arithmetic").terms
         nodes = _nodes_in_order(terms, whole.lattice.heights, self.budget)
-        found = _RecodingResult(
+        found = RecodingResult(
             *_peel_records(whole, before.levels, before.suppressed, nodes), before.leftover
         )
         fates: tuple[Leftover, ...] = ("suppressed", "dropped")
@@ -242,7 +269,7 @@ class GlobalRecoding(EnforcingMethod):
     def _each_at_its_own(self, whole: RecodingProblem, notes: Sequence[str]) -> Release | None:
         """Recode every record at the lowest levels that will do: nothing is the same everywhere."""
         n = len(whole.table)
-        everyone = _RecodingResult([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
+        everyone = RecodingResult([0] * len(whole.lattice.keys), np.ones(n, dtype=np.bool_), "suppressed")
         found = self._recode_suppressed(whole, everyone)
         if found is everyone:
             return None
@@ -260,7 +287,7 @@ class GlobalRecoding(EnforcingMethod):
         return learnt.with_notes(*notes, *search_notes, figures={gone: n_left, "combinations": n_nodes})
 
     def _search_notes(
-        self, search: LatticeSearch, outcome: _RecodingResult, *, proved: bool
+        self, search: LatticeSearch, outcome: RecodingResult, *, proved: bool
     ) -> tuple[list[str], dict[str, float]]:
         """What is to be known of the search, in words and in numbers."""
         best = search.best
@@ -300,8 +327,21 @@ class GlobalRecoding(EnforcingMethod):
         }
 
 
+@dataclass(frozen=True)
+class LatticeOverview:
+    """The keys of a lattice, how many levels each has, and what is known of each node by its levels.
+
+    Of a lattice of too many nodes ``states`` is empty. ``proved`` says that the optimum is one.
+    """
+
+    keys: tuple[str, ...]
+    heights: tuple[int, ...]
+    states: Mapping[tuple[int, ...], NodeState]
+    proved: bool
+
+
 @dataclass(frozen=True, eq=False)
-class _RecodingResult:
+class RecodingResult:
     """The level of each record in each key, who is suppressed, and what becomes of them."""
 
     levels: Sequence[int | Ints]  # [keys] of all records, or of each

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -24,7 +23,6 @@ from sfumato.kernels.arrays import Flags, Ints
 from sfumato.methods._analyst_notes import FEWER_CELLS
 from sfumato.methods._enforcing import EnforcingMethod, Guarantee
 from sfumato.methods._key_cells import ClassSizeRule, KeyCells, cover_originals, form_classes
-from sfumato.methods._wildcard_matching import rely_on_wildcards
 
 #: So many combinations of keys are looked at.
 _MOST_COMBINATIONS = 2000
@@ -59,14 +57,12 @@ class LocalSuppression(EnforcingMethod):
     twelve records under ``category``, and up to twelve keys under ``any`` (with one record for each person,
     at most 16 patterns of missing keys, and all records fitting k originals). On 100,000 hospital stays with
     nine keys ``category`` suppressed 10 per cent more cells than a lower bound for all partitions into
-    classes. With ``rely_on_others`` cells are exchanged until no exchange is cheaper, or the notes say that
-    not all were tried (up to 20,000 records and twelve keys, with one record for each person; in larger
-    tables a few records lose all keys); up to 64 cells all sets are tried.
+    classes.
 
     **Risk to know.** Under ``any`` an intruder who assumes a certain value for a suppressed cell counts fewer
-    than k; the notes give k under the policy ``category``. With ``rely_on_others`` even a unique record may
-    stay unchanged if other records that show nothing could be the same person: that is how ``any`` counts k,
-    it suppresses very few cells, and it protects no one. The notes count these records. Under ``worst`` a
+    than k; the notes give k under the policy ``category``. A record is never protected by cells that are
+    suppressed in others only, as in tools that suppress until every pattern with wildcards occurs k times:
+    these suppress fewer cells, and a unique record may stay unchanged. Under ``worst`` a
     suppressed cell protects no one, so the method cannot help. A suppressed cell may itself reveal that its
     value is rare.
 
@@ -119,12 +115,6 @@ class LocalSuppression(EnforcingMethod):
         ),
         label="Combinations of keys",
     )
-    rely_on_others: bool = param(
-        False,
-        "Whether cells suppressed in other records may protect a record.",
-        when="missing=any",
-        advanced=True,
-    )
 
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
         """What is asked for: of all keys, or of some combinations of them."""
@@ -171,17 +161,16 @@ class LocalSuppression(EnforcingMethod):
             )
         cells = KeyCells.of(table, guarantee.keys, self.importance)
         draft = _Draft(table, cells)
-        suppressed, note = self._for_k(table, cells, guarantee, run)
-        draft.suppress(suppressed)
+        draft.suppress(self._for_k(table, cells, guarantee, run))
         draft.mend(guarantee, run)
         notes, figures = draft.suppression_notes()
         if self.missing == "any":
             more, strict = _strict_k_notes(draft, guarantee)
             notes, figures = (*notes, *more), figures | strict
-        return Release.record_by_record(draft.table, notes=(*notes, note) if note else notes, figures=figures)
+        return Release.record_by_record(draft.table, notes=notes, figures=figures)
 
-    def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> tuple[Flags, str]:
-        """The cells to suppress so that k holds for the combinations of keys; and what there is to say."""
+    def _for_k(self, table: Table, cells: KeyCells, guarantee: Guarantee, run: Run) -> Flags:
+        """The cells to suppress so that k holds for the combinations of keys."""
         wanted = [(part.keys, part.k) for part in guarantee.parts]
         own = replace(
             guarantee, requirements=tuple(filter(self._has_same_missing_policy, guarantee.requirements))
@@ -190,14 +179,10 @@ class LocalSuppression(EnforcingMethod):
             wanted.append((guarantee.keys, own.k))
         asked = [ClassSizeRule(cells.pattern(names), k) for names, k in wanted]
         if not asked:
-            return np.zeros((len(table), len(cells.names)), dtype=np.bool_), ""
+            return np.zeros((len(table), len(cells.names)), dtype=np.bool_)
         if self.missing == "category" and len(asked) == 1:
-            return cells.suppressed_cells(form_classes(cells, asked[0], run, self.title)), ""
-        cover = partial(cover_originals, cells, asked, run, self.title)
-        if self.rely_on_others and self.missing == "any":
-            keys_shown, note = rely_on_wildcards(table, cells, asked, cover)
-            return cells.suppressed_cells(keys_shown), note
-        return cells.suppressed_cells(cover()), ""
+            return cells.suppressed_cells(form_classes(cells, asked[0], run, self.title))
+        return cells.suppressed_cells(cover_originals(cells, asked, run, self.title))
 
     def _has_same_missing_policy(self, requirement: Requirement) -> bool:
         """Whether a requirement takes a missing key for what this method does."""

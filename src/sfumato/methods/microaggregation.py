@@ -9,6 +9,7 @@ from sfumato.core.method import Method, Randomness
 from sfumato.core.params import PerColumn, param
 from sfumato.core.release import BELOW_K, Release
 from sfumato.core.run import Run
+from sfumato.core.state import State
 from sfumato.data.hierarchy.likeness import why_not_covered
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.points import SCALES, Nominal, Scale, points_of
@@ -29,6 +30,7 @@ class Microaggregation(Method):
     )
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.NOMINAL, Kind.DATE})
     cost = "n²"
+    state = State(per_record=3, per_cell=9)
     randomness = Randomness(stochastic=False)
 
     k: int = param(
@@ -208,6 +210,10 @@ class Mdav(Microaggregation):
         "microaggrGower",
         "argus_microaggregation",
         "maximum distance to average vector",
+        "fixed-size microaggregation",
+        "multivariate microaggregation",
+        "categorical microaggregation",
+        "heuristic microaggregation",
     )
     family = "microaggregation"
     title = "Microaggregation (MDAV)"
@@ -383,6 +389,7 @@ class SequentialMicroaggregation(Microaggregation):
     """
 
     name = "sequential-microaggregation"
+    synonyms = ("heuristic microaggregation",)
     family = "microaggregation"
     title = "Sequential microaggregation"
     references = ("goldberger2010",)

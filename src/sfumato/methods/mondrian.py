@@ -14,6 +14,7 @@ from sfumato.data.classes.classes import column_codes
 from sfumato.data.generalised.ranges import RecordGroups, is_categorical, numbers_and_type
 from sfumato.data.generalised.round_ends import Cuts
 from sfumato.data.hierarchy.tree import Hierarchy
+from sfumato.data.points import points_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
@@ -22,6 +23,9 @@ from sfumato.methods._local_recoding import Canvas, LocalRecoding, natural_place
 
 #: Classes of about as many records that a target of numbers or dates is told by.
 N_CLASSES = 10
+
+#: Rounds after which clusters are taken as they are.
+_ROUNDS = 100
 
 
 class Mondrian(LocalRecoding):
@@ -49,7 +53,9 @@ class Mondrian(LocalRecoding):
     group without a common prefix shows the set of its codes.
 
     With a ``target``, splits are chosen to predict that column best (the information gain of decision trees),
-    over all keys and values at once, and by width only where no split has any gain.
+    over all keys and values at once, and by width only where no split has any gain. With ``clusters`` the
+    records are first put into so many clusters by their keys (k-means, each key in its standard deviations),
+    and the cluster is the target: groups then keep the clusters as far as they can.
 
     See Also
     --------
@@ -94,11 +100,14 @@ class Mondrian(LocalRecoding):
     """
 
     name = "mondrian"
-    synonyms = ("local recoding", "LocalRecProg", "local transformation", "k-anonymisation")
+    synonyms = (
+        "local recoding", "LocalRecProg", "local transformation", "k-anonymisation", "InfoGain Mondrian",
+        "cluster-preserving recoding",
+    )  # fmt: skip
     family = "recoding"
     nature = "non-perturbative"
     title = "Mondrian"
-    references = ("lefevre2006", "lefevre2006workload")
+    references = ("lefevre2006", "lefevre2006workload", "fung2009")
 
     relaxed: bool = param(
         False,
@@ -112,10 +121,20 @@ class Mondrian(LocalRecoding):
         hint="name one",
         label="Column to predict",
     )
+    clusters: int = param(
+        0,
+        "Number of clusters of the records that the groups should keep; 0 for none.",
+        ge=0,
+        le=100,
+        label="Clusters to keep",
+        advanced=True,
+    )
 
     def refuses(self, table: Table) -> str | None:
         """Refuse a target that is not one column outside the keys."""
         reason = super().refuses(table)
+        if reason is None and self.target and self.clusters:
+            reason = f"{self.name} must be given a `target` or `clusters` to keep, got: both"
         if reason is not None or not self.target:
             return reason
         names = table.schema.resolve(self.target)
@@ -137,13 +156,20 @@ class Mondrian(LocalRecoding):
             coded_keys(table, canvas.hierarchies, canvas.beginnings),
             canvas.k,
             relaxed=self.relaxed,
-            target=target_classes(table, *table.schema.resolve(self.target)) if self.target else None,
+            target=self._target_of(table),
             failing=None if canvas.needs_only_k else failing,
             tick=canvas.run.ticker(self.title),
         )
         places = {name: borders[:, place] for place, name in enumerate(table.chosen)}
         cuts = {name: Cuts(each[:, :2], each[:, 2:]) for name, each in places.items()}
         return RecordGroups(order, starts, cuts), ()
+
+    def _target_of(self, table: Table) -> Codes | None:
+        """The classes that groups should predict, if any."""
+        if self.clusters:
+            points = points_of(table, scale="deviation", nominal="frequency")
+            return (clusters_of(points, self.clusters) + 1).astype(np.int32)
+        return target_classes(table, *table.schema.resolve(self.target)) if self.target else None
 
 
 def coded_keys(table: Table, hierarchies: Mapping[str, Hierarchy], beginnings: Collection[str] = ()) -> Any:
@@ -241,6 +267,28 @@ def _even_scale(distinct: npt.NDArray[np.number]) -> Floats:
         return np.zeros(len(halves))
     places: Floats = (halves - halves[0]) / (halves[-1] - halves[0])
     return places
+
+
+def clusters_of(points: Floats, count: int) -> Ints:
+    """Put points into so many clusters by k-means, from the mean outwards, the same each time.
+
+    The first centre is the point farthest from the mean, each further one that farthest from those before.
+    """
+    from scipy.spatial.distance import cdist
+
+    clusters, far = np.zeros(len(points), dtype=np.int64), cdist(points, points.mean(axis=0)[None])[:, 0]
+    centres = points[:0]
+    while len(centres) < min(count, len(points)) and far.max() > 0:
+        centres = np.vstack([centres, points[far.argmax()]])
+        far = cdist(points, centres).min(axis=1)
+    for _ in range(_ROUNDS if len(centres) else 0):
+        nearest = cdist(points, centres).argmin(axis=1)
+        if np.array_equal(nearest, clusters):
+            break
+        clusters = nearest
+        there = np.unique(clusters)
+        centres[there] = kernels.groups.group_means(points, clusters)[there]
+    return clusters
 
 
 def target_classes(table: Table, name: str) -> Codes:

@@ -137,7 +137,9 @@ class UncorrelatedNoise(MomentNoise):
     """
 
     name = "uncorrelated-noise"
-    synonyms = ("addNoise", "additive noise", "noise addition", "noise masking")
+    synonyms = (
+        "addNoise", "additive noise", "noise addition", "noise masking", "uncorrelated noise addition",
+    )  # fmt: skip
     family = "noise"
     title = "Uncorrelated noise"
     analyst_note = (
@@ -226,7 +228,7 @@ class CorrelatedNoise(MomentNoise):
     """
 
     name = "correlated-noise"
-    synonyms = ("addNoise", "additive noise", "noise addition")
+    synonyms = ("addNoise", "additive noise", "noise addition", "correlated noise addition")
     family = "noise"
     title = "Correlated noise"
     analyst_note = (
@@ -309,7 +311,10 @@ class KimNoise(CorrelatedNoise):
     """
 
     name = "kim-noise"
-    synonyms = ("addNoise", "additive noise", "noise and linear transformation")
+    synonyms = (
+        "addNoise", "additive noise", "noise and linear transformation",
+        "noise addition and linear transformation",
+    )  # fmt: skip
     family = "noise"
     title = "Noise and linear transformation (Kim)"
     analyst_note = (

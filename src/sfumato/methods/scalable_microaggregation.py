@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -66,6 +67,7 @@ class MdavInParts(Microaggregation):
     title = "Microaggregation (MDAV in parts)"
     references = ("domingoferrer2005", "sole2012")
     cost = "n part"
+    state = replace(Microaggregation.state, scale="parts")
 
     part: int = param(
         50_000,

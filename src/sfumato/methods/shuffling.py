@@ -10,6 +10,7 @@ from sfumato.core.method import ColumnMethod, ColumnView, set_protected_values
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.core.state import State
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -189,6 +190,7 @@ class DataShuffling(GivenMethod):
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("muralidhar2006", "muralidhar2006b")
     cost = "n log n"
+    state = State(per_record=28, per_cell=9)
 
     def protect(self, table: Table, run: Run) -> Release:
         """Draw scores from the model, and give the values to the records in the order of the scores."""

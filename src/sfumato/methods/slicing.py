@@ -87,6 +87,7 @@ class Slicing(BucketMethod):
     """
 
     name = "slicing"
+    synonyms = ("overlapped slicing",)
     family = "de-associative methods"
     title = "Slicing"
     references = ("li2012slicing",)
@@ -107,10 +108,9 @@ class Slicing(BucketMethod):
     def part(self, table: Table, names: tuple[str, ...], run: Run) -> Release:
         """Put columns into slices and records into buckets."""
         fails = self.failing(table, run)
-        rows = np.sort(run.rng("columns").permutation(len(table))[:_RECORDS_LOOKED_AT])
-        ties = associations(table.take(rows), table.chosen, names)
+        ties = associations(sample_of(table, run), table.chosen, names)
         everybody = np.arange(len(table)), np.array([[0, len(table)]])
-        slices = _around(medoids(1 - ties, self.slices), ties)
+        slices = around(ties, self.slices)
         while len(slices[0]) > 1 and fails(*everybody, _names_at(slices[0], table)).any():
             slices = _without_loosest(slices, ties)
         beside, shared = _names_at(slices[0], table), list[str]()
@@ -129,6 +129,11 @@ class Slicing(BucketMethod):
 def _names_at(places: Sequence[int], table: Table) -> tuple[str, ...]:
     """The keys at these places; the first place is that of the sensitive columns."""
     return tuple(table.chosen[place - 1] for place in places if place)
+
+
+def sample_of(table: Table, run: Run) -> Table:
+    """The records by which columns are found to hang together: some of many."""
+    return table.take(np.sort(run.rng("columns").permutation(len(table))[:_RECORDS_LOOKED_AT]))
 
 
 def associations(table: Table, keys: Sequence[str], learnt: Sequence[str]) -> Floats:
@@ -184,8 +189,9 @@ def _cluster_cost(distances: Floats, chosen: Sequence[int]) -> float:
     return float(distances[:, list(chosen)].min(axis=1).sum())
 
 
-def _around(centres: Sequence[int], ties: Floats) -> list[list[int]]:
-    """Each item with the centre it is tied to most; the group of the first item comes first."""
+def around(ties: Floats, count: int) -> list[list[int]]:
+    """So many groups of items, each with the medoid it is tied to most; the first item is in the first."""
+    centres = medoids(1 - ties, count)
     nearest = np.argmax(ties[:, list(centres)], axis=1)
     nearest[list(centres)] = np.arange(len(centres))
     groups = [np.flatnonzero(nearest == place).tolist() for place in range(len(centres))]

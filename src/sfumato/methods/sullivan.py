@@ -13,6 +13,7 @@ from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.core.state import State
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Values
@@ -81,7 +82,7 @@ class SullivanNoise(Method):
     """
 
     name = "sullivan-noise"
-    synonyms = ("noise and non-linear transformation",)
+    synonyms = ("noise and non-linear transformation", "noise addition and non-linear transformation")
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"
     analyst_note = (
@@ -91,6 +92,7 @@ class SullivanNoise(Method):
     kinds = frozenset({Kind.CONTINUOUS, Kind.ORDINAL, Kind.DATE})
     references = ("sullivan1989", "brand2002", "hundepool2012")
     cost = "n log n"
+    state = State("ranks")
 
     ratio: float = param(
         0.1,

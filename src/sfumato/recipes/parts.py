@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -20,6 +21,8 @@ from sfumato.io.stdin import STDIN, stdin_file
 _FEWEST_RELEASES, _MOST_RELEASES, _FARTHEST = 2, 10_000, 99.0
 #: All copies are made and judged together, so that they must be held at once.
 _MOST_COPIES = 1000
+#: What a table of counts may be called: its name is part of that of its file.
+_TABLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,25 @@ class SeriesSpec:
     def seen_from(self, folder: Path, *, now: Path) -> Self:
         """The same with the paths of a plan in one folder as they are seen from another."""
         return replace(self, earlier=tuple(relative_to(now / each, folder) for each in self.earlier))
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """A table that leaves beside a release: how many records have each combination of values of ``columns``.
+
+    ``counts`` says of which file: of the protected one it tells nothing new, of the original it is judged
+    with the release.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    counts: Literal["protected", "original"] = "protected"
+
+    def __post_init__(self) -> None:
+        if not _TABLE_NAME.fullmatch(self.name):
+            raise PlanError("`name` of a table of counts must be letters, digits, `-` or `_`, up to 64")
+        if not self.columns or len(set(self.columns)) < len(self.columns):
+            raise PlanError(f"`columns` of the table of counts `{self.name}` must be one or more, each once")
 
 
 @dataclass(frozen=True)

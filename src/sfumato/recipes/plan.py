@@ -19,11 +19,13 @@ from sfumato.data.schema import UNIT_ROLES, Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, count_noun, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
-from sfumato.recipes.parts import About, Output, SeriesSpec, Source, locate, relative_to
+from sfumato.recipes.parts import About, CountTable, Output, SeriesSpec, Source, locate, relative_to
 from sfumato.recipes.recipe import Recipe, Step
 
 #: The parts that a plan of several tables has beside them.
 _BESIDE_TABLES = frozenset({"tables", "release"})
+#: Roles of columns by which nobody counts records.
+_NOT_COUNTED = (*UNIT_ROLES, Role.IDENTIFIER, Role.WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,18 @@ class _JudgedScenario(Scenario):
 
 
 @dataclass(frozen=True)
+class _ReleaseSpec(About):
+    """What its owner says of a release, with the tables of counts that leave beside it."""
+
+    tables: tuple[CountTable, ...] = ()
+
+    @property
+    def about(self) -> About:
+        """What the owner says alone."""
+        return About(**{item.name: getattr(self, item.name) for item in fields(About)})
+
+
+@dataclass(frozen=True)
 class _PlanParts(SchemaSpec):
     """The parts of a plan's file."""
 
@@ -52,7 +66,7 @@ class _PlanParts(SchemaSpec):
     steps: tuple[Step, ...] = ()
     series: SeriesSpec | None = None
     output: Output = field(default_factory=Output)
-    release: About = field(default_factory=About)
+    release: _ReleaseSpec = field(default_factory=_ReleaseSpec)
 
 
 _MAKERS: Makers = {Requirement: Requirement.parse, Rule: Rule, Step: Step.from_dict}
@@ -65,7 +79,8 @@ class Plan:
     Several tables that stay linked (persons and their stays) are one plan with ``tables``, each a plan of
     its own; nothing is written unless all of them may be. ``control``, said with the data, is the share of
     the persons who sit out a rehearsal: attacks are tried there, and the release is made of everyone.
-    ``about``, said as ``[release]``, is what its owner says of the release.
+    ``about``, said as ``[release]``, is what its owner says of the release, and ``count_tables``, said as
+    ``[[release.tables]]``, what leaves beside it.
     """
 
     data: Source | None = None
@@ -79,6 +94,7 @@ class Plan:
     series: SeriesSpec | None = None
     tables: Mapping[str, Plan] = field(default_factory=dict)
     about: About = field(default_factory=About)
+    count_tables: tuple[CountTable, ...] = ()
     control: float = 0.0
     folder: Path = field(default=Path(), compare=False)
 
@@ -101,7 +117,7 @@ class Plan:
         parts, schema = _PlanParts(**values), None
         if "tables" in spec:
             tables = _read_linked_plans(spec, parts.tables, faults, folder)
-            return cls(tables=tables, about=parts.release, folder=folder)
+            return cls(tables=tables, about=parts.release.about, folder=folder)
         declared = spec.keys() & {"columns", "rules", "related"}
         if declared and declared <= values.keys():
             with gathering(faults):
@@ -116,7 +132,8 @@ class Plan:
             required_in={each.name: each.requirements for each in parts.scenarios if each.requirements},
             output=parts.output,
             series=parts.series,
-            about=parts.release,
+            about=parts.release.about,
+            count_tables=parts.release.tables,
             control=control,
             folder=folder,
         )
@@ -130,7 +147,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Say the plan as its TOML file does."""
-        about = {"release": as_spec(self.about)}
+        counted = [as_spec(each) for each in self.count_tables]
+        about = {"release": {**as_spec(self.about), **({"tables": counted} if counted else {})}}
         if self.tables:
             tables = {name: plan.to_dict() for name, plan in self.tables.items()}
             return {"tables": tables, **(about if self.about != About() else {})}
@@ -325,6 +343,10 @@ def _read_linked_plans(
     beside = sorted(set(spec) - _BESIDE_TABLES)
     if beside:
         faults.append(f"a plan of several tables has all in [tables], got outside: {quoted(beside)}")
+    if "tables" in spec.get("release", {}):
+        faults.append(
+            "[[release.tables]] must stand in the part of one table: [[tables.NAME.release.tables]]"
+        )
     plans = {}
     for name, part in parts.items():
         try:
@@ -378,6 +400,7 @@ def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
             schema.resolve(scenario.columns)
         except UnknownNameError as error:
             yield f"scenario `{scenario.name}`: {error.line}"
+    yield from _count_table_faults(plan, schema)
     undeclared = [name for name in plan.output.drop if name not in schema]
     yield from (f"`drop` names a column that is not declared: `{name}`" for name in undeclared)
     series = plan.series
@@ -388,3 +411,23 @@ def _cross_faults(plan: Plan, schema: Schema) -> Iterator[str]:
     for name in () if series is None else series.course:
         if name not in schema:
             yield f"series: `course` names a column that is not declared: `{name}`"
+
+
+def _count_table_faults(plan: Plan, schema: Schema) -> Iterator[str]:
+    """Which tables of counts cannot be made, whatever the records are."""
+    names = [each.name.casefold() for each in plan.count_tables]
+    if len(set(names)) < len(names):
+        yield "release: two tables of counts have the same `name`"
+    if names and plan.output.copies > 1:
+        yield "release: tables of counts need `copies` = 1"
+    for each in plan.count_tables:
+        what = f"release: the table of counts `{each.name}`"
+        unknown = [name for name in each.columns if name not in schema]
+        units = [name for name in each.columns if name in schema and schema[name].role in _NOT_COUNTED]
+        gone = [name for name in each.columns if name in plan.left_out and each.counts == "protected"]
+        if unknown:
+            yield f"{what} names a column that is not declared: `{unknown[0]}`"
+        elif units:
+            yield f"{what} must not count by `{units[0]}`, a column of the role {schema[units[0]].role}"
+        elif gone:
+            yield f"{what} counts the protected file, which has no `{gone[0]}`"

@@ -37,6 +37,7 @@ from sfumato.errors import (
     quoted,
 )
 from sfumato.kernels.arrays import Flags, Ints
+from sfumato.recipes.step_memory import StepMemory
 
 
 @dataclass(frozen=True)
@@ -442,10 +443,13 @@ class Recipe:
         """What is allowed but should be known."""
         return [warning for step in self.steps for warning in step.warnings(schema)]
 
-    def apply(self, table: Table, run: Run) -> Release:
-        """Follow the recipe; chance is keyed by the data, the step and the method, never by order."""
+    def apply(self, table: Table, run: Run, memory: StepMemory | None = None) -> Release:
+        """Follow the recipe; chance is keyed by the data, the step and the method, never by order.
+
+        A ``memory`` has what its first steps made of the same table before.
+        """
         release = Release.unchanged(table)
-        for release in self.follow(table, run):  # noqa: B007  — the last one is wanted
+        for release in self.follow(table, run, memory):  # noqa: B007  — the last one is wanted
             pass
         if len(self.steps) > 1:
             self.require_guarantees(table, release, run)
@@ -466,7 +470,7 @@ class Recipe:
                     hint="move this step to the end, or leave its columns out of the steps after it",
                 )
 
-    def follow(self, table: Table, run: Run) -> Iterator[Release]:
+    def follow(self, table: Table, run: Run, memory: StepMemory | None = None) -> Iterator[Release]:
         """Yield the release as it stands after each step; the last one is what `apply` gives."""
         faults = self.faults(table.schema)
         if faults:
@@ -475,13 +479,18 @@ class Recipe:
         if isinstance(run.randomness, ByPerson):
             self._require_by_person()
             identities = self.step_identities
-        release = Release.unchanged(table)
+        texts = [json.dumps(step.to_dict(), sort_keys=True) for step in self.steps] if memory else []
+        known = memory.recall(table, run.randomness, texts) if memory else []
+        yield from known
+        release = known[-1] if known else Release.unchanged(table)
         here = run.randomness.enter_table(table)
-        for number, step in enumerate(self.steps):
+        for number, step in list(enumerate(self.steps))[len(known) :]:
             there = here.enter_step(number, step.method.name, identities[number])
             left = _randomness_of_remaining(there, release, step)
             made = step.apply(release.table, replace(run, randomness=left))
             release = release.then(self._void_guarantee(number, table.schema, made) if made.budget else made)
+            if memory is not None and step.method.randomness.replay:
+                memory.keep(number, texts[number], release)
             yield release
 
     @property

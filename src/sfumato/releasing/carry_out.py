@@ -13,6 +13,7 @@ from sfumato.errors import PlanError
 from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.copies import judge_copies
+from sfumato.releasing.count_tables import count_beside
 from sfumato.releasing.key_exposure import key_exposure_of
 from sfumato.releasing.linked_tables import joins_of, unlinked_table_notes
 from sfumato.releasing.load import load, load_resources
@@ -113,7 +114,8 @@ def _carry_out(
             plan.recipe.require_guarantees(table, release, run)
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
-    judgements = _judge(plan, table, made, run, maker(plan, protect))
+    beside = count_beside(plan, table, made[0], run)
+    judgements = (*_judge(plan, table, made, run, maker(plan, protect)), *beside.judgements)
     member = None if plan.series is None else SeriesMember.of(plan, table, made[0], run)
     lost, stake = losses(table, made[0]), key_exposure_of(plan, table, made[0], run)
     if plan.output.shuffle:
@@ -129,7 +131,7 @@ def _carry_out(
     broken = max(found, key=lambda each: sum(violation.records for violation in each))
     further = tuple(made[1:])
     return TableOutcome(
-        plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member
+        plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member, beside
     )
 
 
@@ -140,7 +142,7 @@ def maker(plan: Plan, protect: Make | None = None) -> Make:
 
 
 def _shuffle_records(release: Release, table: Table, run: Run) -> Release:
-    return reorder(release, run.at(table.digest).rng("shuffle").permutation(len(release.first)))
+    return reorder(release, run.at(table).rng("shuffle").permutation(len(release.first)))
 
 
 def _judge(

@@ -22,7 +22,7 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.guess.columns import Guess, guess
+from sfumato.data.guess.columns import Guess, guess, guess_columns
 from sfumato.data.guess.contacts import contacts_in, shown_texts
 from sfumato.data.relations.joining import joining_columns
 from sfumato.data.schema import UNIT_ROLES, Column, Role
@@ -46,6 +46,7 @@ RULES: Mapping[str, str] = {
     "rule-broken": "every record must satisfy the constraints of the schema",
     "nothing-required": "a requirement must limit the risk of the release",
     "requirement-missed": "every requirement must be met",
+    "counts-disclose": "a table of counts must disclose nothing beside the release",
     "not-private": "a privacy budget must be a differential-privacy guarantee",
     "seed-guessable": "the random seed must not be guessable",
 }
@@ -189,6 +190,7 @@ def _findings_in(part: TableOutcome, *, unjudged: bool) -> Iterator[Finding]:
     if not part.is_judged and not unjudged:
         yield Finding("nothing-required", part.at_stake)
     yield from _requirement_findings(part.judgements)
+    yield from (Finding("counts-disclose", fault) for fault in part.beside.faults)
 
 
 def decide_reproduced(outcome: PlanOutcome, trail: Mapping[str, Any]) -> Decision:
@@ -286,7 +288,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
     schema, rule = table.schema, "identifier-left-in"
     for warning in bare_numbers(schema, ()):
         yield Finding(rule, warning)
-    for proposal in guess(table.frame):
+    for proposal in guess_columns(table):
         column = schema[proposal.column.name]
         if column.pseudonym or column.role in UNIT_ROLES:
             continue
@@ -322,7 +324,8 @@ def _is_shared_key(table: Table, column: Column) -> bool:
 
 def _contacts(table: Table, name: str) -> Iterator[Finding]:
     """What a column shows of how to reach or name somebody, in a cell, a set, a label or a codebook."""
-    for what, texts in contacts_in(shown_texts(table, name)).counts.items():
+    counts = table.remember(name, "contacts", lambda: contacts_in(shown_texts(table, name)).counts)
+    for what, texts in counts.items():
         yield Finding("contact-left-in", f"`{name}` contains {what} in {count_noun(texts, 'different text')}")
 
 

@@ -65,6 +65,15 @@ class Destination:
             )
         return {each: place.with_name(f"{place.stem}.{each}{place.suffix}") for each in names}
 
+    def counts(self, name: str) -> dict[str, Path]:
+        """Where the tables of counts beside a release go: to NAME.TABLE.csv, whatever the release is."""
+        place, counted = self.places[name], self.plan.parts[name].count_tables
+        if not counted:
+            return {}
+        if not isinstance(place, Path):
+            raise PlanError("tables of counts must be written to files, got: a database")
+        return {each.name: place.with_name(f"{place.stem}.{each.name}.csv") for each in counted}
+
     @property
     def trail(self) -> Path:
         """Where the private trail goes: beside the release; if that is no single file, beside the plan."""
@@ -103,7 +112,7 @@ class Destination:
             check_format(self.places[name], guard=part.output.guard)
             if part.recipe.steps:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
-            places += self.copies(name)
+            places += [*self.copies(name), *self.counts(name).values()]
         _require_no_release_folder(places)
         books = [codebook.codebook_path(place) for place in places if isinstance(place, Path)]
         keys = (place for place in self.keys if not place.exists())
@@ -150,6 +159,8 @@ def write_release(
                 stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
+            for table, place in destination.counts(name).items():
+                stage(part.beside.tables[table], place, staging, guard=part.plan.output.guard, like=like)
         trail = trail_of(outcome, places, staging.staged_files(), further=further)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)

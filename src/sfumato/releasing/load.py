@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import polars as pl
+
+from sfumato.core.measure import Measure
+from sfumato.core.params import Columns
 from sfumato.data.guess.columns import guess_schema
-from sfumato.data.schema import Role, Schema, with_roles
+from sfumato.data.scenario import Scenario
+from sfumato.data.schema import UNIT_ROLES, Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, UnknownNameError
-from sfumato.io import FORMATS, addresses, conform, frames, read_contents, read_table
+from sfumato.errors import NoteWarning, ParameterError, PlanError, UnknownNameError, quoted
+from sfumato.io import FORMATS, addresses, conform, databases, frames, read_contents, read_table
 from sfumato.io.formats import READING, FileDialect
 from sfumato.io.hierarchies import read_hierarchy
 from sfumato.recipes.parts import Source, locate
@@ -20,7 +27,7 @@ from sfumato.recipes.plan import Plan
 if TYPE_CHECKING:
     from sfumato.data.guess.overview import Overview
 
-#: Records that are looked at to see how a text is written.
+#: Records that are looked at to see how a text is written, or what the columns of a database are.
 _ROWS_LOOKED_AT = 10_000
 
 
@@ -136,6 +143,89 @@ def as_table(data: Any, *, schema: Schema | None = None, **reading: Any) -> tupl
         return read(data, schema=schema, **reading), None
     frame, native = frames.to_polars(data)
     return read(frame, schema=schema), lambda out: frames.to_native(out, native)
+
+
+def is_foreign_query(data: Any) -> bool:
+    """Whether this is a lazy frame of another package than polars, which nobody has run."""
+    return not isinstance(data, Table | str | Path | pl.LazyFrame) and frames.as_lazy(data) is not None
+
+
+def read_counts(
+    source: Any,
+    measures: Sequence[Measure],
+    scenarios: Sequence[Scenario],
+    *,
+    schema: Schema | None = None,
+    as_released: bool = False,
+) -> Table:
+    """Count the equal records of a table of a database, or of a lazy frame, where it is.
+
+    They are counted in the columns that the measures look at for these intruders, each combination with its
+    number (`Table.counts`); nothing else is read. Without a schema what the columns are is guessed from the
+    first records. Where the table is judged ``as_released``, columns that link records are refused.
+    """
+    if is_plan(source) and schema is None:
+        plan = Plan.read(Path(source))
+        if plan.data is None:
+            raise PlanError("the plan names no data", hint='add [data] with path = "…"')
+        source, schema = plan.data.check(plan.folder), plan.schema
+    lazy = None if isinstance(source, str | Path) else frames.as_lazy(source)
+    if lazy is None and not (isinstance(source, str) and addresses.is_address(source)):
+        raise ParameterError(
+            "`in_database` needs the address of a table in a database, or a lazy frame",
+            hint="write postgresql://user@host/database?table=NAME, or leave it out",
+        )
+    if schema is None:
+        rows = _ROWS_LOOKED_AT
+        schema = _guess_from_first(
+            read_contents(source, rows=rows).frame if lazy is None else frames.first_records(lazy, rows)
+        )
+    links = [each.name for each in schema.columns if each.role in UNIT_ROLES or each.pseudonym]
+    if as_released and links:
+        raise ParameterError(
+            f"{quoted(links)} may link records, and a person's are judged together, which counts do not tell",
+            hint="leave out --in-database",
+        )
+    names = _columns_counted(schema, measures, scenarios)
+    if not names:
+        raise ParameterError("there is no column to count by", hint="name those that the intruder knows")
+    counted = databases.count(source, names) if lazy is None else frames.count_lazy(lazy, names)
+    *columns, counts = counted.get_columns()
+    table = conform(pl.DataFrame(columns), schema.select(names))
+    return _with_lone_records(replace(table, counts=counts.to_numpy().astype(np.int64)), measures)
+
+
+def _guess_from_first(frame: pl.DataFrame) -> Schema:
+    if len(frame) == _ROWS_LOOKED_AT:
+        note = (
+            f"kinds and roles are guessed from the first {_ROWS_LOOKED_AT:,} records, which may not show "
+            "that persons have several; declare them in a plan, in Python by `schema`"
+        )
+        warnings.warn(NoteWarning(note), stacklevel=4)
+    return _with_roles(guess_schema(frame), "guess")
+
+
+def _columns_counted(
+    schema: Schema, measures: Sequence[Measure], scenarios: Sequence[Scenario]
+) -> tuple[str, ...]:
+    """The columns that some intruder knows or some measure names, and those of persons and weights."""
+    wanted = {*schema.with_role(Role.PERSON), *schema.with_role(Role.WEIGHT)}
+    for scenario in scenarios:
+        wanted.update(schema.resolve(scenario.columns) or schema.known_columns())
+    for measure in measures:
+        given = (getattr(measure, each.name) for each in measure.parameters())
+        wanted.update(name for each in given if isinstance(each, Columns) for name in schema.resolve(each))
+    return tuple(name for name in schema.names if name in wanted)
+
+
+def _with_lone_records(table: Table, measures: Sequence[Measure]) -> Table:
+    """Have each record stand for itself of which nobody is said, or whose missing keys make it be alone."""
+    alone = np.zeros(len(table), dtype=np.bool_)
+    at_worst = any(getattr(measure, "missing", "") == "worst" for measure in measures)
+    for name in table.names:
+        if at_worst or table.schema[name].role is Role.PERSON:
+            alone |= table.missing(name)
+    return table.tell_apart(alone)
 
 
 def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:

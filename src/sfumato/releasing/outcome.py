@@ -14,6 +14,7 @@ from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, why_unjudged
 from sfumato.data.checks import Violation
+from sfumato.data.records import as_spec
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.recipes.plan import Plan
@@ -63,13 +64,23 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class CountsBeside:
+    """Tables of counts that leave beside a release, why they may not, and what is judged of both together."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+
+
+@dataclass(frozen=True)
 class TableOutcome:
     """What came of one table: the release as it would be written, and the judgement on it.
 
     ``changes`` are how many cells postprocessing changed, by what; ``broken`` the promises of the schema that
     the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
     keys; ``notes`` what else the owner should know. Of several ``copies`` the release is the first, and they
-    are judged together. A ``member`` of a series of releases is judged beside the earlier ones.
+    are judged together. A ``member`` of a series of releases is judged beside the earlier ones;
+    ``beside`` are the tables of counts that leave with it.
     """
 
     plan: Plan
@@ -83,6 +94,7 @@ class TableOutcome:
     notes: tuple[str, ...] = ()
     further: tuple[Release, ...] = ()
     member: SeriesMember | None = None
+    beside: CountsBeside = field(default_factory=CountsBeside)
 
     @property
     def copies(self) -> tuple[Release, ...]:
@@ -130,6 +142,7 @@ class TableOutcome:
             **({"copies": len(self.copies)} if self.further else {}),
             "columns": list(self.release.reading().names),
             **_tables(self.release),
+            **({"count_tables": self._count_tables()} if self.beside.tables else {}),
             "steps": [step.to_dict() for step in self.release.provenance],
             **({"budget": self.coverage.statement(self.budget)} if self.budget else {}),
             **({} if self.member is None else {"in_series": self.member.to_dict()}),
@@ -141,6 +154,10 @@ class TableOutcome:
             "lost": [loss.to_dict() for loss in self.lost],
             "notes": list(self.notes),
         }
+
+    def _count_tables(self) -> dict[str, Any]:
+        """What each table of counts is of."""
+        return {each.name: {**as_spec(each), "counts": each.counts} for each in self.plan.count_tables}
 
 
 def tally(judged: Iterable[Mapping[str, Any]]) -> dict[str, int]:

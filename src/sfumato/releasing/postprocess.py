@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,15 +67,20 @@ def postprocess(
         if name == first and output.weights == "safe":  # the weights of other tables are counts
             left, exact, own = _with_safe_weights(left, release, original)
             notes |= own
-        secret = run.randomness.person_secret if key is None else key
-        tables[name] = forget_unshown(rename_people(left, secret))
+        if any(column.pseudonym for column in left.schema.columns):
+            left = rename_people(left, run.randomness.person_secret if key is None else key)
+        tables[name] = forget_unshown(left)
         changes |= notes
     return replace(release, tables=tables, exact_weights=exact), changes
 
 
 def postprocessor(output: Output) -> Callable[[Release, Table, Run], Release]:
     """What is done to a release of a table before it is judged and written as an output says."""
-    return lambda release, original, run: postprocess(release, original, output, run)[0]
+    return partial(_postprocess_as, output)
+
+
+def _postprocess_as(output: Output, release: Release, original: Table, run: Run) -> Release:
+    return postprocess(release, original, output, run)[0]
 
 
 def _table_to_release(

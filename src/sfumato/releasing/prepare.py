@@ -24,7 +24,7 @@ from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe, Step
-from sfumato.releasing.load import inspect, is_plan, load_resources, read
+from sfumato.releasing.load import inspect, is_plan, load_resources, read, read_counts
 from sfumato.releasing.read_release import read_release
 from sfumato.releasing.request import (
     Request,
@@ -38,6 +38,7 @@ from sfumato.releasing.request import (
 )
 
 if TYPE_CHECKING:
+    from sfumato.core.measure import Measure
     from sfumato.data.guess.overview import Overview
     from sfumato.recipes.profile import Profile
 
@@ -82,14 +83,27 @@ class AssessmentRequest:
         return f"measured against `{self.scenarios[0].name}`, the first of {len(self.scenarios)} scenarios"
 
 
-def prepare_question(request: Request, *, released: Any = None, aligned: bool = False) -> AssessmentRequest:
-    """Read what is asked about; where a plan has several intruders, each of them is meant."""
+def prepare_question(
+    request: Request,
+    *,
+    released: Any = None,
+    aligned: bool = False,
+    counted_for: Sequence[Measure] = (),
+) -> AssessmentRequest:
+    """Read what is asked about; where a plan has several intruders, each of them is meant.
+
+    What is ``counted_for`` some measures stays in its database (see `read_counts`).
+    """
     named = resolve(request, released=released)
-    plan, table = with_files(named.plan, request), named.read(request)
+    plan = with_files(named.plan, request)
+    scenarios = (Scenario(columns=request.columns),) if request.columns else plan.scenarios
+    if counted_for:
+        table = read_counts(named.data, counted_for, scenarios, schema=plan.schema, as_released=True)
+    else:
+        table = named.read(request)
     schema = with_roles(with_hierarchies(table.schema, request), request.roles)
     table = replace(table, schema=schema)
     require_columns(schema, request.columns)
-    scenarios = (Scenario(columns=request.columns),) if request.columns else plan.scenarios
     resources = load_resources(plan, schema)
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):

@@ -169,7 +169,7 @@ def with_files(plan: Plan, request: Request) -> Plan:
         for name, each in plan.resources.items()
     }
     for column, path in request.hierarchies.items():
-        resources[_resource(column)] = Source(path, holds="hierarchy")
+        resources[hierarchy_resource(column)] = Source(path, holds="hierarchy")
     resources |= {name: Source(path) for name, path in request.resources.items()}
     series = plan.series and plan.series.seen_from(Path(), now=plan.folder)
     output = with_key(plan, Path(), request)
@@ -218,11 +218,12 @@ def share_of(control: str) -> float | None:
 def with_hierarchies(schema: Schema, request: Request) -> Schema:
     """A schema whose columns have the hierarchies that were asked for."""
     require_columns(schema, tuple(request.hierarchies))
-    named = (replace(schema[each], hierarchy=_resource(each)) for each in request.hierarchies)
+    named = (replace(schema[each], hierarchy=hierarchy_resource(each)) for each in request.hierarchies)
     return schema.replace(*named)
 
 
-def _resource(column: str) -> str:
+def hierarchy_resource(column: str) -> str:
+    """What the resource with the hierarchy of a column is called."""
     return f"hierarchy of {column}"
 
 

@@ -63,22 +63,30 @@ def ranking(twin: Mapping[str, Any]) -> Spec:
     )
 
 
-def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
-    """Every method over its parameter, the level, the front, and the methods at the level."""
+def risk_utility_map(
+    twin: Mapping[str, Any], marks: Sequence[Row] = (), *, beneath: Sequence[Spec] = ()
+) -> Spec:
+    """Every method over its parameter, the level, the front, and the methods at the level.
+
+    ``marks`` are other places that the axes must show, ``beneath`` layers under the methods (see
+    `movable_map`).
+    """
     held, ranked_by = twin["held"], twin["ranked_by"]
     risk, utility = (held, ranked_by) if held["aspect"] == "risk" else (ranked_by, held)
     labels = {outcome["key"]: outcome["label"] for outcome in twin["outcomes"]}
-    points = [{**p, "label": labels[p["key"]], "order": i} for i, p in enumerate(twin["map"])]
+    points = [
+        {**p, "id": point_id(i), "label": labels[p["key"]], "order": i} for i, p in enumerate(twin["map"])
+    ]
     reached = [_at_level(o, held["aspect"]) for o in twin["outcomes"] if o["held"] and o["ranked"]]
     seen = {row["label"] for row in (*points, *reached)}
     methods = [outcome for outcome in twin["outcomes"] if outcome["label"] in seen]
     axes = {
-        "x": _map_axis("risk", risk, points, reached, upright=False),
-        "y": _map_axis("utility", utility, points, reached, upright=True),
+        "x": _map_axis("risk", risk, [*points, *marks], reached, upright=False),
+        "y": _map_axis("utility", utility, [*points, *marks], reached, upright=True),
     }
     context = _Map(axes, methods, risk, utility)
     axis = "x" if held["aspect"] == "risk" else "y"
-    layers = [_band(held, axis), _level_rule(held, axis)]
+    layers = [_band(held, axis), _level_rule(held, axis), *beneath]
     if points:
         layers += context.lines(points, internal=twin["form"] == "internal")
     if reached:
@@ -92,11 +100,16 @@ def risk_utility_map(twin: Mapping[str, Any]) -> Spec:
     return chart(caption, reads, *layers, height=440, description=description)
 
 
+def point_id(place: int) -> str:
+    """The name of a point of the map; a method at the level is named by its key."""
+    return f"p{place}"
+
+
 def _at_level(outcome: Mapping[str, Any], held_aspect: str) -> Row:
     risk, utility = outcome["held"], outcome["ranked"]
     if held_aspect != "risk":
         risk, utility = utility, risk
-    row: Row = {"label": outcome["label"], "rank": outcome["rank"]}
+    row: Row = {"id": outcome["key"], "label": outcome["label"], "rank": outcome["rank"]}
     for name, spread in (("risk", risk), ("utility", utility)):
         low, high = spread["interval"]
         row |= {name: spread["mean"], f"{name}_low": low, f"{name}_high": high}
@@ -109,9 +122,10 @@ def _map_axis(
     field: str, measure: Mapping[str, Any], points: Sequence[Row], reached: Sequence[Row], *, upright: bool
 ) -> Spec:
     values = [p[field] for p in points] + [o[field + end] for o in reached for end in ("_low", "_high")]
-    fitted = frame.scale([*values, *([measure["level"]] if "level" in measure else [])], padding=14)
+    level = [measure["level"]] if "level" in measure else []
+    fitted = frame.scale([*values, *level], padding=14, with_zero=True)
     aspect = "Risk" if measure["aspect"] == "risk" else "Utility"
-    axis_title = f"{aspect}: {measure['title']}{' (log scale)' if fitted.get('type') == 'log' else ''}"
+    axis_title = f"{aspect}: {measure['title']}{' (log scale)' if 'log' in fitted.get('type', '') else ''}"
     axis: Spec = frame.ticks(fitted, values)
     if upright:  # a title beside the axis would be turned, and its arrow with it
         axis |= {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -34, "titleY": -30}

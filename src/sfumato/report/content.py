@@ -291,27 +291,23 @@ def _mean_dict(spread: ReplicateMean | None) -> dict[str, Any] | None:
 def _map(study: Study, keys: Sequence[str], *, public: bool) -> list[dict[str, Any]]:
     """The points of the risk–utility map, by line and in the order in which the line runs."""
     keyed = list(zip(keys, study.outcomes, strict=True))
-    owners = {outcome.step.method.name: key for key, outcome in reversed(keyed)}
+    owners = {id(point): key for key, outcome in reversed(keyed) for point in study.line(outcome)}
     finite = [p for p in study.points if math.isfinite(p.risk) and math.isfinite(p.utility)]
-    lines = [line for line in _lines(finite) if line[0].method in owners]
+    lines = [line for line in _lines(finite) if id(line[0]) in owners]
+    drawn = [(n, point) for n, line in enumerate(lines) for point in (_curve(line) if public else line)]
     if public:
-        both = (study.target.measure, study.ranked_by)
-        risk, utility = both if both[0].aspect == "risk" else both[::-1]
-        numbered = [(number, point) for number, line in enumerate(lines) for point in _curve(line)]
-        marked = mark_front([point for _, point in numbered], risk, utility)
-        numbered = [(number, point) for (number, _), point in zip(numbered, marked, strict=True)]
-    else:
-        numbered = [(number, point) for number, line in enumerate(lines) for point in line]
+        marked = mark_front([point for _, point in drawn], *study.axes)
+        drawn = [(number, point) for (number, _), point in zip(drawn, marked, strict=True)]
     return [
         {
-            "key": owners[point.method],
+            "key": owners[id(lines[number][0])],
             "line": number,
             "risk": point.risk,
             "utility": point.utility,
             "front": point.on_front,
             **({} if public else {"parameter": point.parameter, "value": point.value}),
         }
-        for number, point in numbered
+        for number, point in drawn
     ]
 
 

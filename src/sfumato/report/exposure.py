@@ -48,7 +48,7 @@ def individual_risks(found: ReleaseScores) -> dict[str, Any] | None:
         },
         "records": {"original": len(before), "release": len(after)},
         "expected": {"original": float(before.sum()), "release": float(after.sum())},
-        "slider": slider(after),
+        "slider": slider(after, (threshold, *ends[: np.searchsorted(ends, after.max()) + 1])),
     }
 
 
@@ -74,9 +74,10 @@ def _histogram(risks: Floats, ends: Floats) -> list[int]:
     return [int(count) for count in np.bincount(places, minlength=len(ends))[: len(ends)]]
 
 
-def slider(risks: Floats) -> list[list[float | str | None]]:
+def slider(risks: Floats, also: Sequence[float] = ()) -> list[list[float | str | None]]:
     """At thresholds over all risks: how many records are above, and the rate if these are lowered to it."""
-    stops = np.unique(np.quantile(risks, np.linspace(0, 1, _STOPS), method="nearest"))
+    quantiles = np.quantile(risks, np.linspace(0, 1, _STOPS), method="nearest")
+    stops = np.unique(np.concatenate([quantiles, np.asarray(also, dtype=np.float64)]))
     return [[*cut_at(risks, threshold=float(stop))] for stop in stops]
 
 

@@ -116,6 +116,12 @@ def pickable(first: str | None = None) -> list[Spec]:
     return [{"name": "shown", "value": first}]
 
 
+def column_pick(field: str = "label") -> tuple[list[Spec], Spec]:
+    """The parameter that says which column is looked at (None: all), and the opacity of marks of others."""
+    test = f"!isValid(column) || datum.{field} == column"
+    return [{"name": "column", "value": None}], {"condition": {"test": test, "value": 1}, "value": 0.2}
+
+
 def method_rows(outcomes: Outcomes, part: Iterable[str]) -> list[Row]:
     """The original and the methods that have this part, by key and label."""
     labels = {"original": "Original", **{o["key"]: o["label"] for o in outcomes}}
@@ -189,19 +195,28 @@ def arrow(measure: Entry, *, upright: bool = False) -> str:
     return low if measure["better"] == "low" else high
 
 
-def scale(values: Iterable[float | None], *, nice: bool = True, padding: int = 0) -> Spec:
-    """A scale for these values: logarithmic when they are positive and span orders of magnitude."""
+def scale(
+    values: Iterable[float | None], *, nice: bool = True, padding: int = 0, with_zero: bool = False
+) -> Spec:
+    """A scale for these values: logarithmic when they are positive and span orders of magnitude.
+
+    ``with_zero`` there may be zeros among them, which have a place below the smallest.
+    """
     known = [value for value in values if value is not None]
-    log = bool(known) and min(known) > 0 and max(known) / min(known) >= _LOG_FROM
+    above = [value for value in known if value > 0] if with_zero else known
+    log = bool(above) and min(above) > 0 and max(above) / min(above) >= _LOG_FROM and min(known) >= 0
     more: Spec = {"padding": padding} if padding else {}
+    if log and min(known) == 0:
+        return {"type": "symlog", "constant": min(above), "nice": False, **more}
     return {"type": "log", "nice": False, **more} if log else {"zero": False, "nice": nice, **more}
 
 
 def ticks(fitted: Spec, values: Iterable[float | None]) -> Spec:
     """Where an axis has ticks: 1, 2 and 5 of each decade on a short logarithmic scale, else 1 only."""
-    if fitted.get("type") != "log":
+    if "log" not in fitted.get("type", ""):
         return {"tickCount": 7}
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and value > 0]
     decades = range(math.floor(math.log10(min(known))) - 1, math.ceil(math.log10(max(known))) + 2)
     factors = (1, 2, 5) if len(decades) <= _MOST_DECADES else (1,)
-    return {"values": [float(f"{factor}e{decade}") for decade in decades for factor in factors]}
+    found = [float(f"{factor}e{decade}") for decade in decades for factor in factors]
+    return {"values": [0.0, *found], "format": "~g"} if fitted["type"] == "symlog" else {"values": found}

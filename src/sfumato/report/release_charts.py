@@ -26,6 +26,10 @@ _PARTS = {
 }
 #: So many columns have a bar, those that lost most first.
 _MOST_BARS = 40
+#: The threshold that a page can move, and a hair above it: a risk of as much is not above.
+_MOVED = "threshold * (1 + 1e-9)"
+#: What the line to move is called for who does not see it.
+HANDLE = "The threshold, to drag"
 _DOT: Spec = {"filled": True, "opacity": 1, "color": frame.COLOR}
 _GREY_DOT: Spec = {**_DOT, "size": 110, "color": frame.GREY_FILL, "stroke": frame.MUTED, "strokeWidth": 0.5}
 
@@ -190,23 +194,31 @@ def before_after(
         "color": color,
         "tooltip": tips(label="", table="Table", text=title),
     }
-    return chart(caption, reads, layer("bar", encoding), rows=drawn, height=_BAND * max(len(rows), 1))
+    more: Spec = {}
+    if field == "column":
+        more["params"], encoding["opacity"] = frame.column_pick()
+    return chart(caption, reads, layer("bar", encoding), rows=drawn, height=_BAND * max(len(rows), 1), **more)
 
 
 def risk_bars(found: Mapping[str, Any]) -> Spec:
-    """Bars of the original, grey, and of the release side by side; those above the threshold are marked."""
+    """Bars of the original, grey, and of the release side by side; those above the threshold are marked.
+
+    A page can move the parameter ``threshold``: ``starts`` are the risks at which the bars begin.
+    """
     ends, threshold = found["ends"], found["threshold"]
     labels = [f"up to {_short(ends[0])}", *(f"{_short(a)} to {_short(b)}" for a, b in pairwise(ends))]
-    above = [end > threshold * (1 + 1e-9) for end in ends]
+    bars = [
+        {"label": label, "start": start, "end": end}
+        for label, start, end in zip(labels, (0.0, *ends), ends, strict=False)
+    ]
     rows = [
         {
-            "label": label, "table": table, "count": count, "order": place,
-            "share": count / max(found["records"][key], 1), "above": above[place],
+            **bar, "table": table, "count": count, "share": count / max(found["records"][key], 1),
             "text": f"{count:,} of {found['records'][key]:,}",
         }
         for key, table in _TABLES.items()
         if found["records"][key]
-        for place, (label, count) in enumerate(zip(labels, found[key], strict=True))
+        for bar, count in zip(bars, found[key], strict=True)
     ]  # fmt: skip
     axis = {"labelAngle": -30, "labelLimit": 110}
     x, (beside, color) = nominal("label", labels, title="risk of a record", axis=axis), frame.by_table()
@@ -215,20 +227,23 @@ def risk_bars(found: Mapping[str, Any]) -> Spec:
         "xOffset": beside,
         "y": quantitative("share", "share of records", axis={"format": "%", "tickCount": 5}),
         "color": color,
-        "opacity": {"condition": {"test": "datum.above", "value": 1}, "value": 0.55},
+        "opacity": {"condition": {"test": f"datum.end > {_MOVED}", "value": 1}, "value": 0.55},
         "tooltip": tips(label="Risk", table="Table", text="Records"),
     }
-    layers = [layer("bar", encoding)]
-    if any(above):
-        first, offset = [{"label": labels[above.index(True)]}], {"expr": "-bandwidth('x') * 0.56"}
-        layers += [layer("rule", {"x": x}, rows=first, color=frame.INK, strokeDash=[5, 4], xOffset=offset)]
-    return chart(
+    first = [f"datum.start <= {_MOVED} && {_MOVED} < datum.end"]
+    line: Spec = {"rows": [{**bar, "handle": True} for bar in bars], "where": first}
+    line["xOffset"] = {"expr": "-bandwidth('x') * 0.56"}
+    spec = chart(
         "Share of records by their re-identification risk",
         f"Records right of the dashed line are at risk: their risk is above {_short(threshold)}.",
-        *layers,
+        layer("bar", encoding),
+        layer("rule", {"x": x}, color=frame.INK, strokeDash=[5, 4], **line),
+        layer("rule", {"x": x}, strokeWidth=18, opacity=0, description=HANDLE, **line),
         rows=rows,
         height=_HEIGHT,
+        params=[{"name": "threshold", "value": threshold}],
     )
+    return {**spec, "usermeta": {**spec["usermeta"], "starts": [bar["start"] for bar in bars]}}
 
 
 def _short(value: float) -> str:
@@ -236,9 +251,16 @@ def _short(value: float) -> str:
 
 
 def slider_chart(
-    title: str, rows: Sequence[Sequence[float | str | None]], threshold: RiskThreshold | None = None
+    title: str,
+    rows: Sequence[Sequence[float | str | None]],
+    threshold: RiskThreshold | None = None,
+    *,
+    movable: bool = False,
 ) -> Spec:
-    """Records at risk and the rate over the threshold, each on its own axis; a line where one was set."""
+    """Records at risk and the rate over the threshold, each on its own axis; a line where one was set.
+
+    The line of a chart that is ``movable`` is where its parameter ``threshold`` says.
+    """
     fields = {"threshold": "Threshold", "at_risk": "Records at risk", "rate": "Expected rate"}
     tooltip = [quantitative(field, named, format=".4g") for field, named in fields.items()]
     x = quantitative("threshold", "threshold of the risk")
@@ -255,13 +277,19 @@ def slider_chart(
         "Solid: records above the threshold. Dashed: share of records that would be re-identified if these "
         "were protected down to the threshold."
     )
+    more: Spec = {"resolve": {"scale": {"y": "independent"}}}
     if threshold is not None:
-        place = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
+        place: Spec = {"x": {"field": "threshold", "type": "quantitative"}, "tooltip": tooltip}
+        if movable:
+            place = {"x": {"value": {"expr": "scale('x', threshold)"}}}
+            more["params"] = [{"name": "threshold", "value": threshold.threshold}]
         layers += [layer("rule", place, rows=[threshold._asdict()], color=frame.GREY, strokeWidth=1)]
+        if movable:
+            held: Spec = {"strokeWidth": 18, "opacity": 0, "description": HANDLE}
+            layers += [layer("rule", place, rows=[{"handle": True}], **held)]
         reads += f" The vertical line is at {figure(threshold.threshold)}."
     drawn = [{"threshold": at, "at_risk": above, "rate": rate} for at, above, rate in rows]
-    two_axes = {"scale": {"y": "independent"}}
-    return chart(f"{title} by threshold", reads, *layers, rows=drawn, height=_HEIGHT, resolve=two_axes)
+    return chart(f"{title} by threshold", reads, *layers, rows=drawn, height=_HEIGHT, **more)
 
 
 def contribution_chart(title: str, by_column: Mapping[str, float]) -> Spec:

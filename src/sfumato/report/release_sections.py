@@ -26,6 +26,7 @@ from sfumato.report.release_charts import (
     strip_chart,
 )
 from sfumato.report.words import name_list
+from sfumato.risk.individual import RiskThreshold
 
 Content = Mapping[str, Any]
 
@@ -248,8 +249,9 @@ def _individual(content: Content, place: int) -> Section | None:
         + _expected_people(expected["release"])
         + (f" (original: {_expected_people(expected['original'])})." if before else ".")
     )
-    bars, slider = risk_bars(found), slider_chart(found["title"], found["slider"])
-    charts = {f"risks-{place}": bars, f"slider-{place}": slider}
+    own = next(RiskThreshold(*row) for row in found["slider"] if row[0] == found["threshold"])
+    slider = slider_chart(found["title"], found["slider"], own, movable=True)
+    charts = {f"risks-{place}": risk_bars(found), f"slider-{place}": slider}
     return Section("Records at risk", words, charts=charts, layout="pair")
 
 

@@ -168,7 +168,7 @@ class WorstClassMeasure(KeyMeasure, ClassMeasure):
         values = self.worst_column(columns) if columns else self.of_classes(evidence, classes)
         value = float(worst_of(values))
         details = {
-            "records": len(seen_table(evidence)),
+            "records": seen_table(evidence).n_records,
             "classes": len(classes),
             "incomplete_records": classes.incomplete,
             **self.facts(evidence, classes, values),
@@ -191,6 +191,8 @@ class WorstClassMeasure(KeyMeasure, ClassMeasure):
 
 class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
     """Gives a number to each class for each sensitive column; the worst counts. Write ``per_class``."""
+
+    counts = replace(SensitiveMeasure.counts, classes_only=True)
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
         """The number of each class for a column."""
@@ -242,6 +244,14 @@ def worst_by_person(table: Table, risks: Floats) -> Floats:
     highest = np.full(int(owners.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(highest, owners, risks)
     return highest
+
+
+def share_of_people(classes: Classes, chosen: Flags) -> float:
+    """The share of the records whose class is chosen; of the persons with such a record, where known."""
+    table = classes.table
+    if table.counts is not None and table.schema.only_role(Role.PERSON) is None:
+        return count_records(classes, chosen) / table.n_records
+    return float(worst_by_person(table, of_records(classes, chosen)).mean())
 
 
 def counted_in(table: Table) -> str:

@@ -37,7 +37,7 @@ def class_facts(classes: Classes, sizes: Ints, table: Table) -> dict[str, float 
     """How many records and classes there are, and how many records stand in small ones."""
     facts: dict[str, float | int | str] = {
         "counted": counted_in(table),
-        "records": len(table),
+        "records": table.n_records,
         "classes": len(classes),
         "incomplete_records": classes.incomplete,
     }
@@ -90,7 +90,7 @@ class KAnonymity(WorstClassMeasure):
     name = "k-anonymity"
     synonyms = ("kAnon", "kAnon_violations", "freqCalc", "measure_risk", "minimum key size")
     family = "equivalence classes"
-    counts = Counting(people=True, joins_person_records=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True)
     tells = Tells(places={"default": 0, "comparison": 2, "report": 1})
     class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
     aliases = ("k",)
@@ -130,7 +130,7 @@ class KAnonymity(WorstClassMeasure):
         """How many records stand in small classes, and what those are in the population."""
         table, sizes = seen_table(evidence), classes.persons
         facts = class_facts(classes, sizes, table)
-        facts["mean_size"] = float((classes.members * sizes).sum() / len(table))
+        facts["mean_size"] = float((classes.members * sizes).sum() / table.n_records)
         if table.weights is not None:
             facts["population_size"] = float(classes.weights.min())
         return facts
@@ -174,7 +174,7 @@ class KMap(KeyMeasure):
     bounds = (0.0, math.inf)
     references = ("elemam2008", "sweeney2002")
 
-    counts = Counting(people=True, compares_kept_relations=True)
+    counts = Counting(people=True, compares_kept_relations=True, classes_only=True)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 
@@ -228,6 +228,7 @@ class XYAnonymity(WorstClassMeasure):
     better = "high"
     bounds = (1.0, math.inf)
     references = ("wang2006",)
+    counts = Counting(people=True, classes_only=True)
     class_values = ClassValues(independent=True, survive_merging=True)
 
     x: Columns = param(("@key",), "Columns whose combinations of values make the classes.", symbol="X")

@@ -175,7 +175,7 @@ class LDiversity(_Diversity):
     )
     better = "high"
     bounds = (0.0, math.inf)
-    counts = Counting(people=True, joins_person_records=True, compares_equal=True)
+    counts = Counting(people=True, joins_person_records=True, compares_equal=True, classes_only=True)
     references = ("machanavajjhala2007",)
 
     kind: Literal["distinct", "entropy", "recursive"] = param(

@@ -23,10 +23,11 @@ from sfumato.risk._key_measures import (
     by_original,
     count_records,
     of_records,
+    yes_or_no,
 )
 from sfumato.risk._pieces import pieces_of
 from sfumato.risk._population import population_sizes, why_no_population
-from sfumato.risk.diversity import large_enough, profiles
+from sfumato.risk.diversity import profiles
 
 
 class DeltaPresence(KeyMeasure):
@@ -134,15 +135,16 @@ class PKAngelisation(SensitiveMeasure):
         p = \min_B \left|\{ s : s \text{ stands in bucket } B \}\right|
 
     where the buckets :math:`B` join a table with the keys to one with the sensitive values. The model holds
-    if every bucket has at least p values of each sensitive column, and if at least k records of the first
-    table are alike in the keys: in which bucket a person is, nobody knows before.
+    if every bucket has at least p values of each sensitive column, and at least k records.
 
     Notes
     -----
     **How to read it.** Higher is safer: whoever finds a person's bucket is left with at least p values.
-    ``feasible`` says whether all classes of the first table have at least ``k``, and ``smallest_class`` the k
-    that is reached. The second table is a resource with the bucket and the sensitive columns, a record for
-    each value (a column of counts is not looked at); without it both parts are taken to be one table.
+    ``feasible`` says whether every bucket has at least ``k`` records, and ``smallest_bucket`` the k that is
+    reached; ``smallest_class`` counts those who are alike in the keys, which no bucket hides. The bucket and
+    the tables are those of the release. Tables that were made elsewhere are judged with the column that is
+    named as ``bucket`` and the second table as a resource, a record for each value (a column of counts is not
+    looked at); without it both parts are taken to be one table.
 
     **Doubt.** Exact. Values count as they stand; where values form categories, release the categories.
 
@@ -166,7 +168,7 @@ class PKAngelisation(SensitiveMeasure):
     values: Resource | None = param(
         None, "The table with the buckets and their sensitive values; by default the release.", holds="table"
     )
-    k: int = param(2, "Smallest class size that the model requires.", ge=1, le=10**9, symbol="k")
+    k: int = param(2, "Smallest number of records in a bucket.", ge=1, le=10**9, symbol="k")
 
     def sensitive_columns(self, evidence: Evidence) -> tuple[str, ...]:
         """The sensitive columns that the second table has."""
@@ -224,12 +226,19 @@ class PKAngelisation(SensitiveMeasure):
             for name in self.sensitive_columns(evidence)
         }
         fewest = np.minimum.reduce(list(by_column.values()))
-        used = np.unique(places)
+        used, smallest = np.unique(places), int(np.bincount(places)[places].min())
         return Score(
             value=float(fewest[used].min()),
             by_column={name: float(found[used].min()) for name, found in by_column.items()},
             by_record=by_original(evidence, fewest[places], worst="low"),
-            details={"buckets": len(used), "classes": len(alike), **large_enough(alike, self.k)},
+            details={
+                "buckets": len(used),
+                "smallest_bucket": smallest,
+                "k": self.k,
+                "feasible": yes_or_no(holds=smallest >= self.k),
+                "classes": len(alike),
+                "smallest_class": int(alike.persons.min()),
+            },
         )
 
 

@@ -34,7 +34,7 @@ class _ClassSizeRisk(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     score_is: ClassVar[Literal["highest", "mean"]] = "highest"
-    counts = Counting(people=True, joins_person_records=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True)
 
     threshold: float = param(
         0.2,
@@ -65,7 +65,7 @@ class _ClassSizeRisk(KeyMeasure):
             "mean": _mean(risks, people),
             "at_risk": at_risk,
             "share_at_risk": at_risk / int(people.sum()),
-            "suppressed": int(silent.sum()),
+            "suppressed": table.count(silent),
         }
 
     def sizes_of(self, evidence: Evidence, classes: Classes) -> tuple[Ints | Floats, str]:  # noqa: ARG002
@@ -111,7 +111,9 @@ def _mean(risks: Floats, people: Ints) -> float:
 class _InPopulation(_ClassSizeRisk):
     """Class sizes in a population: of a table, or estimated by weights."""
 
-    counts = Counting(people=True, compares_kept_relations=True)  # a population shows single records
+    counts = Counting(  # a population shows single records
+        people=True, compares_kept_relations=True, classes_only=True
+    )
 
     population: Resource | None = param(
         None, "The table of the population; by default weights estimate the class sizes.", holds="table"
@@ -284,6 +286,7 @@ class Distinction(KeyMeasure):
     name = "distinction"
     family = "equivalence classes"
     title = "Distinction of the keys"
+    counts = Counting(people=True, classes_only=True)
     tells = Tells(intruder="knows the keys")
     better = "low"
     bounds = (0.0, 1.0)
@@ -293,10 +296,11 @@ class Distinction(KeyMeasure):
         """Count the combinations."""
         classes = self.classes(evidence)
         chances = of_records(classes, _chances(classes.sizes))
+        n = seen_table(evidence).n_records
         return Score(
             value=_mean(_chances(classes.sizes), classes.members),
             by_record=by_original(evidence, chances, worst="high"),
-            details={"records": len(chances), "classes": len(classes)},
+            details={"records": n, "classes": len(classes)},
         )
 
 
@@ -324,6 +328,7 @@ class Separation(KeyMeasure):
     name = "separation"
     family = "equivalence classes"
     title = "Separation by the keys"
+    counts = Counting(people=True, classes_only=True)
     better = "low"
     bounds = (0.0, 1.0)
     references = ("motwani2007",)
@@ -331,7 +336,7 @@ class Separation(KeyMeasure):
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Count the pairs."""
         classes = self.classes(evidence)
-        n = len(seen_table(evidence))
+        n = seen_table(evidence).n_records
         if n < 2:  # noqa: PLR2004  — a pair
             return Score.not_estimable("there are fewer than two records")
         alike = int((classes.members * (classes.sizes - 1)).sum())

@@ -14,7 +14,7 @@ from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.risk._key_measures import KeyMeasure, by_original, count_records, of_records, worst_by_person
+from sfumato.risk._key_measures import KeyMeasure, by_original, count_records, of_records, share_of_people
 from sfumato.risk._pieces import boxes_of
 
 
@@ -80,7 +80,7 @@ class Uniqueness(KeyMeasure):
     name = "uniqueness"
     synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
     family = "equivalence classes"
-    counts = Counting(people=True, joins_person_records=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True)
     tells = Tells(places={"default": 0, "comparison": 1, "report": 2})
     title = "Uniqueness"
     better = "low"
@@ -104,8 +104,7 @@ class Uniqueness(KeyMeasure):
         unique, undecided = self._find_uniques(evidence, run, classes, alone, wild)
         defined = self._find_uniques(evidence, run, classes, alone, wild & False)[0] if wild.any() else unique
         flags = of_records(classes, unique)
-        value = float(worst_by_person(table, flags).mean())
-        certain = float(worst_by_person(table, of_records(classes, unique & ~undecided)).mean())
+        value, certain = (share_of_people(classes, found) for found in (unique, unique & ~undecided))
         doubt = bool(undecided.any())
         return Score(
             value=value,
@@ -115,7 +114,7 @@ class Uniqueness(KeyMeasure):
             reason="some records are undecided and count as unique" if doubt else "",
             details={
                 "columns": len(classes.keys),
-                "records": len(table),
+                "records": table.n_records,
                 "classes": len(classes),
                 "unique": count_records(classes, unique),
                 "alone": count_records(classes, alone),

@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,17 @@ class Study(Tabular):
         several = len({demand.scenario for demand in self.demands}) > 1
         return " and ".join(f"{d} ({d.scenario.name})" if several else str(d) for d in self.demands)
 
+    @property
+    def axes(self) -> tuple[Measure, Measure]:
+        """The risk and the utility of the map, whichever of the two is held."""
+        return axes_of(self.target.measure, self.ranked_by)
+
+    def line(self, outcome: MethodAtLevel) -> tuple[Point, ...]:
+        """The points of the map that are one method's, on the same columns with the same other settings."""
+        name, own = outcome.step.method.name, outcome.step.with_drive
+        found = (p for p in self.points if p.method == name)
+        return tuple(p for p in found if p.step is None or p.step == own(p.value))
+
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON; nothing per record, no seed."""
         return {
@@ -272,15 +284,11 @@ def compare(
         raise PlanError.gather("the comparison", faults or ["it must name at least one method, got: none"])
     outcomes: list[MethodAtLevel] = []
     refusals: list[SfumatoError] = []
-    for step in run.track("methods compared", steps, total=len(steps)):
-        try:
-            outcomes.append(comparison.bring_to_target(step, run))
-        except EXPECTED_ERRORS as error:
-            refusals.append(error)
-            how = LevelStatus.UNJUDGED if isinstance(error, UnjudgedError) else LevelStatus.REFUSED
-            level = LevelResult(step, "", math.nan, math.nan, how, reason=error.message)
-            outcomes.append(MethodAtLevel(level))
-        run.progress.found(outcomes[-1].to_dict())
+    settled = run.spread(comparison.settle, steps)
+    for outcome, error in run.track("methods compared", settled, total=len(steps)):
+        outcomes.append(outcome)
+        refusals += [error] if error else []
+        run.progress.found({**outcome.to_dict(), "axes": comparison.axes})
     if len(refusals) == len(steps):
         raise refusals[0]
     out = (LevelStatus.REFUSED, LevelStatus.UNJUDGED)
@@ -289,7 +297,7 @@ def compare(
         original=case.table,
         target=comparison.target,
         ranked_by=ranked_by,
-        outcomes=_in_order(outcomes, ranked_by),
+        outcomes=rank_outcomes(outcomes, ranked_by),
         points=comparison.risk_utility_map(able, run, points) if points else (),
         repeats=repeats,
         scenario=case.scenario,
@@ -333,6 +341,20 @@ class _MethodComparison:
         self.measures = {label: each.measure for label, each in self.labelled} or {str(measure): measure}
         self.held = next(label for label, each in self.measures.items() if each == measure)
         self.against = replace(case, scenario=shown.scenario) if shown else case  # who the held risk is from
+
+    @property
+    def axes(self) -> list[str]:
+        """The risk and the utility of the map by their names, for who is told of what is settled."""
+        return [str(measure) for measure in axes_of(self.target.measure, self.ranked_by)]
+
+    def settle(self, step: Step, run: Run) -> tuple[MethodAtLevel, SfumatoError | None]:
+        """Bring a step to the target; of one that cannot be, why."""
+        try:
+            return self.bring_to_target(step, run), None
+        except EXPECTED_ERRORS as error:
+            how = LevelStatus.UNJUDGED if isinstance(error, UnjudgedError) else LevelStatus.REFUSED
+            level = LevelResult(step, "", math.nan, math.nan, how, reason=error.message)
+            return MethodAtLevel(level), error
 
     def bring_to_target(self, step: Step, run: Run) -> MethodAtLevel:
         """Bring a step to the target, or to meet the demands, and look at it in fresh runs.
@@ -467,20 +489,29 @@ class _MethodComparison:
 
     def risk_utility_map(self, steps: Sequence[Step], run: Run, points: int) -> tuple[Point, ...]:
         """The risk–utility map of the methods that have one: a drive, and both measures over its range."""
-        both = (self.target.measure, self.ranked_by)
-        risk, utility = both if self.target.measure.aspect == "risk" else both[::-1]
+        risk, utility = axes_of(self.target.measure, self.ranked_by)
         found: list[Point] = []
-        for step in steps:
-            try:
-                found += frontier([step], self.against, risk, utility, run, points=points)
-            except (
-                EXPECTED_ERRORS
-            ):  # it has no drive, or fails at an end of its range: it is ranked, but has no line
-                continue
+        for line in filter(None, run.spread(partial(self._line, points), steps)):
+            found += line
+            run.progress.found({"line": [point.to_dict() for point in line], "axes": self.axes})
         return mark_front(found, risk, utility)
 
+    def _line(self, points: int, step: Step, run: Run) -> tuple[Point, ...]:
+        """Where a method lies over the range of its drive; nowhere without one, or failing at an end."""
+        try:
+            return frontier(
+                [step], self.against, *axes_of(self.target.measure, self.ranked_by), run, points=points
+            )
+        except EXPECTED_ERRORS:
+            return ()
 
-def _in_order(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[MethodAtLevel, ...]:
+
+def axes_of(held: Measure, ranked_by: Measure) -> tuple[Measure, Measure]:
+    """The risk and the utility of two measures of which one is held and one ranks."""
+    return (held, ranked_by) if held.aspect == "risk" else (ranked_by, held)
+
+
+def rank_outcomes(outcomes: Sequence[MethodAtLevel], measure: Measure) -> tuple[MethodAtLevel, ...]:
     """Best first; then without a rank those that lie apart from the level, and those that never reach it.
 
     Before a method rank those that are better than it, and no others: who are tied with all alike share one.

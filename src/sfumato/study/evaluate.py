@@ -180,7 +180,7 @@ def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:
     Who sits out is drawn from the seed and the table alone: it is the same for every method and replicate.
     """
     n = len(case.table)
-    rng = run.randomness.at_root().key(case.table.digest, CONTROL).rng()
+    rng = run.randomness.at_root().key(case.table, CONTROL).rng()
     held = sample_by_person(case.table, min(max(round(case.control * n), 1), n), rng)
     rows = np.setdiff1d(np.arange(n), held)
     if not len(rows):
@@ -219,7 +219,7 @@ def chance_of(measure: Measure, original: Table, run: Run) -> Run:
     whoever asks, and the same queries, samples and folds are put to every method and replicate: comparisons
     are paired, and differ by what the methods did. A release that is made without chance has one score.
     """
-    return replace(run, randomness=run.randomness.at_root().at(original.digest, "measure", str(measure)))
+    return replace(run, randomness=run.randomness.at_root().at(original, "measure", str(measure)))
 
 
 def evaluate_replicates(

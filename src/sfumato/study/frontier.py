@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.measure import Measure
 from sfumato.core.run import Run
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.study._probe import Probe
-from sfumato.study.evaluate import EvaluationCase
+from sfumato.study.evaluate import EvaluationCase, evaluate, usable
 
 
 @dataclass(frozen=True)
 class Point:
-    """One method at one value of its drive: the mean of each measure over the replicates."""
+    """One method at one value of its drive: the mean of each measure over the replicates.
+
+    ``step`` is the method at this value, on its columns.
+    """
 
     method: str
     title: str
@@ -26,10 +30,11 @@ class Point:
     risk: float
     utility: float
     on_front: bool = False
+    step: Step | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON and for charts."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "step"}
 
 
 def frontier(
@@ -49,8 +54,17 @@ def frontier(
     for probe, value in run.track("risk–utility map", grid, total=len(grid)):
         method, name = probe.step.method, probe.drive.name if probe.drive else ""
         means = probe.mean(risk, value), probe.mean(utility, value)
-        found.append(Point(method.name, method.title, name, value, *means))
+        found.append(Point(method.name, method.title, name, value, *means, step=probe.at(value).step))
     return mark_front(found, risk, utility)
+
+
+def place_recipe(
+    recipe: Recipe, case: EvaluationCase, axes: tuple[Measure, Measure], run: Run, *, title: str
+) -> Point:
+    """Where a recipe lies on the map, by one run of it; one without steps is the original."""
+    scores = evaluate(recipe.apply(case.table, run), case, axes, run.silent()).scores
+    risk, utility = (usable(measure, scores[str(measure)]) for measure in axes)
+    return Point("", title, "", math.nan, risk, utility)
 
 
 def mark_front(points: Iterable[Point], risk: Measure, utility: Measure) -> tuple[Point, ...]:

@@ -41,6 +41,7 @@ class LevelStatus(StrEnum):
     BETTER = "always better than the level"
     UNREACHABLE = "unreachable"
     MET = "meets the requirements"
+    ESTIMATED = "estimated between settings"
     REFUSED = "refused"
     UNJUDGED = "cannot be judged"
 

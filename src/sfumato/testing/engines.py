@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+from sfumato.data.column_store import ColumnStore
 from sfumato.engines.memory import MemoryEngine
 
 A = TypeVar("A")
@@ -47,6 +51,13 @@ class PicklingEngine(MemoryEngine):
         assert not any(secret in carried for secret in self.secrets), "work that travels holds a secret"
         back: A = pickle.loads(carried)  # noqa: S301  — our own bytes
         return back
+
+
+@contextmanager
+def columns_in_files() -> Iterator[None]:
+    """Let tables that are made here keep every column in a file, however small."""
+    with tempfile.TemporaryDirectory() as folder, ColumnStore(Path(folder), min_records=1).active():
+        yield
 
 
 def forms_of(seed: int) -> tuple[bytes, ...]:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ def tune(
         raise ParameterError(f"the search needs {needs}", hint=hint)
     judge, budget = RecipeJudge(tuple(demands), tuple(utilities)), budget or SearchBudget()
     seconds = math.inf if budget.minutes is None else 60 * budget.minutes
-    watch = TimeBudget(seconds, clock) if clock else TimeBudget(seconds, work=WorkClock())
+    work = None if run.engine.side_by_side else WorkClock()  # this process waits while others work
+    watch = TimeBudget(seconds, clock) if clock else TimeBudget(seconds, work=work)
     whole = case.table
     plan, left = without_links(case, demands, plan or Plan())
     case, notes = replace(case, after=(finish or dropping)(plan.output)), (*notes, *left)
@@ -124,15 +126,15 @@ def tune(
 
 def dropping(output: Output) -> After:
     """What leaves of a release if nothing is done to it but to drop what its output does."""
+    return partial(_drop_columns, output)
 
-    def after(release: Release, _table: Table, _run: Run) -> Release:
-        tables = {
-            key: each.select([name for name in each.names if name not in output.drop])
-            for key, each in release.tables.items()
-        }
-        return replace(release, tables=tables)
 
-    return after
+def _drop_columns(output: Output, release: Release, _table: Table, _run: Run) -> Release:
+    tables = {
+        key: each.select([name for name in each.names if name not in output.drop])
+        for key, each in release.tables.items()
+    }
+    return replace(release, tables=tables)
 
 
 def _works(
@@ -209,7 +211,7 @@ def looks_at_sensitive(case: EvaluationCase, demands: Sequence[Demand], run: Run
     case = replace(case, table=sample_tables(case.table, None, _RECORDS_LOOKED_AT)[0])
     table = case.table
     keys = table.schema.with_role(Role.KEY)
-    shuffled = run.at(table.digest).rng("sensitive").permutation(len(table))
+    shuffled = run.at(table).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)
     for start in (table, _permute_columns(table, keys, alike)):
         tried = [start, *(_permute_columns(start, sensitive, order) for order in (shuffled, alike))]

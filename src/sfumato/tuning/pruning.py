@@ -41,10 +41,10 @@ class Pruning:
     def __init__(self, case: EvaluationCase, judge: RecipeJudge, run: Run) -> None:
         n = len(case.table)
         records = min(max(_MIN_RECORDS, n // _SHARE), _MAX_RECORDS)
-        self.judge, self.run = RecipeJudge((), judge.utilities), run.at("subsample")
+        self.judge = RecipeJudge((), judge.utilities)
         self.case = case
         if 2 * records <= n:
-            rows = sample_by_person(case.table, records, self.run.at(case.table.digest).rng("rows"))
+            rows = sample_by_person(case.table, records, run.at("subsample", case.table).rng("rows"))
             self.case = replace(case, table=case.table.take(rows))
         self.records = len(self.case.table) if 2 * records <= n else 0
         self.pairs: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from sfumato.core.run import Run, never_stop
 from sfumato.recipes.recipe import Recipe
@@ -59,6 +59,11 @@ class TimeBudget:
 
     def __post_init__(self) -> None:
         self.started, self.began = self.clock(), self.work() if self.work else 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels counts by the time of day, which all machines know."""
+        started = time.time() - (self.clock() - self.started)
+        return {**self.__dict__, "clock": time.time, "work": None, "started": started}
 
     @property
     def time_left(self) -> float:

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from sfumato.core.run import Run
 from sfumato.errors import Cancelled, ParameterError
@@ -21,6 +22,9 @@ from sfumato.tuning.time_budget import TimeBudget, fitting
 #: Of the time that is left one method may take this share, and is not awaited beyond the other.
 _TIME_SHARE: Final = 1 / 4
 MAX_TIME_SHARE: Final = 1 / 3
+
+#: A piece of work on a recipe.
+RecipeWork: TypeAlias = Callable[[Recipe, Run], Any]
 
 #: What is said of work for which there was no time.
 NO_TIME: Final = "there was no time for it"
@@ -79,6 +83,11 @@ class TrialRunner:
         self.trial_seconds: list[float] = []
         self.task = ("unprotected data", 0, 1)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What of a search its trials need, wherever they are done."""
+        names = ("case", "judge", "budget", "watch", "pruning", "candidates", "near", "time_share")
+        return {name: self.__dict__[name] for name in names}
+
     def _try_recipes(
         self, recipes: Sequence[Recipe], origin: str, points: Sequence[Point | None]
     ) -> list[Candidate]:
@@ -105,20 +114,22 @@ class TrialRunner:
 
     def _evaluator(
         self, place: str, replicates: int | Sequence[int] | None = None, judge: RecipeJudge | None = None
-    ) -> Callable[[Recipe], RecipeResult]:
-        run, count = self.quiet.at(place), replicates or self.budget.repeats
-        judge = judge or self.judge
-        return lambda recipe: judge.evaluate(
-            recipe, self.case, self.watch.limit_run(run, self.time_share), replicates=count
-        )
+    ) -> RecipeWork:
+        return partial(self._evaluate, place, replicates or self.budget.repeats, judge or self.judge)
 
-    def _on_part(self, recipe: Recipe) -> RecipeResult:
-        return self.pruning.evaluate(recipe, self.watch.limit_run(self.quiet))
+    def _evaluate(
+        self, place: str, replicates: int | Sequence[int], judge: RecipeJudge, recipe: Recipe, run: Run
+    ) -> RecipeResult:
+        limited = self.watch.limit_run(run.at(place), self.time_share)
+        return judge.evaluate(recipe, self.case, limited, replicates=replicates)
 
-    def _on_sample(self, recipe: Recipe) -> dict[str, Any]:
+    def _on_part(self, recipe: Recipe, run: Run) -> RecipeResult:
+        return self.pruning.evaluate(recipe, self.watch.limit_run(run))
+
+    def _on_sample(self, recipe: Recipe, run: Run) -> dict[str, Any]:
         """Find where a method alone begins to do on the sample, and what it loses there."""
         # What promises most comes first, and may take more of the time.
-        run = self.watch.limit_run(self.quiet.at("sample"), MAX_TIME_SHARE)
+        run = self.watch.limit_run(run.at("sample"), MAX_TIME_SHARE)
         payload = self._weakest_on(self.pruning.case, recipe, run, 1)
         if "parameters" in payload:
             (step,) = recipe.steps
@@ -127,9 +138,9 @@ class TrialRunner:
             payload["result"] = result.to_dict()
         return payload
 
-    def _weakest(self, recipe: Recipe) -> dict[str, Any]:
+    def _weakest(self, recipe: Recipe, run: Run) -> dict[str, Any]:
         """Find where a method alone begins to do, or why it never does."""
-        run = self.watch.limit_run(self.quiet.at("weakest"), MAX_TIME_SHARE)
+        run = self.watch.limit_run(run.at("weakest"), MAX_TIME_SHARE)
         return self._weakest_on(self.case, recipe, run, self.budget.repeats)
 
     def _weakest_on(self, case: EvaluationCase, recipe: Recipe, run: Run, repeats: int) -> dict[str, Any]:
@@ -139,13 +150,13 @@ class TrialRunner:
         )  # then the best so far will do
         return self.judge.weakest(recipe, case, run, repeats=repeats, near=near, hurry=hurry)
 
-    def _work(self, stage: str, recipes: Sequence[Recipe], work: Callable[[Recipe], Any]) -> list[Any]:
+    def _work(self, stage: str, recipes: Sequence[Recipe], work: RecipeWork) -> list[Any]:
         """Do a piece of work for each recipe, or take it from the ledger; results in their order.
 
         None stands for work for which there was no time; nobody keeps it.
         """
         missing = {each.digest: each for each in recipes if self.ledger.get(stage, each.digest) is None}
-        for recipe, result in self._results_of(list(missing.values()), self._with_time_limit(stage, work)):
+        for recipe, result in self._results_of(stage, list(missing.values()), work):
             if result is not None:
                 payload = result.to_dict() if isinstance(result, RecipeResult) else result
                 self.ledger.keep(stage, recipe.digest, recipe.to_list(), payload)
@@ -154,41 +165,59 @@ class TrialRunner:
             RecipeResult.from_dict(each) if each is not None and "runs" in each else each for each in known
         ]
 
-    def _with_time_limit(self, stage: str, work: Callable[[Recipe], Any]) -> Callable[[Recipe], Any]:
-        """The work, if there is time to begin it and it ends in time; else None."""
-        records = self.pruning.records if "sample" in stage else len(self.case.table)
+    def _records_of(self, stage: str) -> int:
+        return self.pruning.records if "sample" in stage else len(self.case.table)
 
-        def timed(recipe: Recipe) -> Any:
-            if not self.watch.may_begin(recipe, records, self.time_share):
-                return None
-            began = self.watch.now()
-            try:
-                done = work(recipe)
-            except Cancelled:
-                done = None
-            self.quiet.check()  # somebody has stopped it: what was settled for in a hurry is not kept
-            self.longest = self.watch.now() - began
-            if stage.startswith("search"):
-                self.trial_seconds.append(self.longest)
-            runs = len(done.runs) if isinstance(done, RecipeResult) else 0
-            if runs or done is None:
-                self.watch.note(recipe, records, self.longest / max(runs, 1))
-            return done
+    def _measure_time(
+        self, stage: str, work: RecipeWork, recipe: Recipe, run: Run
+    ) -> tuple[Any, float] | None:
+        """What the work came to (None: not in time), and its seconds; None if there is no time to begin."""
+        if not self.watch.may_begin(recipe, self._records_of(stage), self.time_share):
+            return None
+        began = self.watch.now()
+        try:
+            done = work(recipe, run)
+        except Cancelled:
+            done = None
+        run.check()  # somebody has stopped it: what was settled for in a hurry is not kept
+        return done, self.watch.now() - began
 
-        return timed
+    def _learn_from(self, stage: str, recipe: Recipe, timed: tuple[Any, float] | None) -> Any:
+        """What the work came to; how long it took is remembered."""
+        if timed is None:
+            return None
+        done, self.longest = timed
+        if stage.startswith("search"):
+            self.trial_seconds.append(self.longest)
+        runs = len(done.runs) if isinstance(done, RecipeResult) else 0
+        if runs or done is None:
+            self.watch.note(recipe, self._records_of(stage), self.longest / max(runs, 1))
+        if stage.startswith("confirmation") and recipe.stochastic and 0 < runs < self.budget.confirmations:
+            self._note_timeout(f"{runs} of {self.budget.confirmations} fresh runs")
+        return done
 
     def _results_of(
-        self, recipes: list[Recipe], work: Callable[[Recipe], Any]
+        self, stage: str, recipes: list[Recipe], work: RecipeWork
     ) -> Iterator[tuple[Recipe, Any]]:
         """Yield each recipe with its result as soon as it is there."""
+        timed = partial(self._measure_time, stage, work)
+        if self.quiet.engine.side_by_side:
+            for recipe, found in zip(recipes, self.quiet.spread(timed, recipes), strict=True):
+                yield recipe, self._learn_from(stage, recipe, found)
+                self._tell_of(recipe)
+            return
+
+        def do(recipe: Recipe) -> Any:
+            return self._learn_from(stage, recipe, timed(recipe, self.quiet))
+
         if self.budget.workers == 1 or len(recipes) == 1:
             for recipe in recipes:
                 self._tell_of(recipe)
-                yield recipe, work(recipe)
+                yield recipe, do(recipe)
             return
         pool = ThreadPoolExecutor(self.budget.workers, thread_name_prefix="sfumato-tuner")
         try:
-            futures: dict[Future[Any], Recipe] = {pool.submit(work, recipe): recipe for recipe in recipes}
+            futures: dict[Future[Any], Recipe] = {pool.submit(do, recipe): recipe for recipe in recipes}
             for future in as_completed(futures):
                 yield futures[future], future.result()
                 self._tell_of(futures[future])

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from sfumato.core.run import Run
 from sfumato.errors import Cancelled
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores, Shortfall, in_order
@@ -82,7 +83,7 @@ class Tuner(TrialRunner):
         as_it_is = self.judge.candidate(Recipe(), UNPROTECTED, unprotected, self.shortfall)
         self.candidates.append(as_it_is)
         if not as_it_is.feasible:
-            here = self.run.at(self.case.table.digest)
+            here = self.run.at(self.case.table)
             proposals = Proposals(self.space, here, utilities=len(self.judge.utilities))
             self._try_known(known, proposals)
             self._try_proposals(self._try_singles(proposals), proposals)
@@ -270,7 +271,7 @@ class Tuner(TrialRunner):
         recipes = [each.recipe for each in batch]
         return self._work(f"confirmation of {self.budget.confirmations}", recipes, self._fresh)
 
-    def _fresh(self, recipe: Recipe) -> RecipeResult:
+    def _fresh(self, recipe: Recipe, run: Run) -> RecipeResult:
         """Fresh runs of a recipe, as many as there is time for: at least one.
 
         What leaves nothing to chance would come out as it did in the search.
@@ -278,21 +279,19 @@ class Tuner(TrialRunner):
         if not recipe.stochastic:
             known = [each.result for each in self.candidates if each.recipe.digest == recipe.digest]
             return next(result for result in known if result.runs)
-        run, runs = self.quiet.at("confirmation"), list[RunScores]()
+        here, runs = run.at("confirmation"), list[RunScores]()
         for turn in range(1 if self.watch.stage == LATE else self.budget.confirmations):
             try:
-                limited = self.watch.limit_run(run)
+                limited = self.watch.limit_run(here)
                 result = self.judge.evaluate(recipe, self.case, limited, replicates=[turn])
             except Cancelled:
-                self.quiet.check()  # somebody has stopped it
+                run.check()  # somebody has stopped it
                 if not runs:
                     raise
                 break
             if result.refused:
                 return result
             runs += result.runs
-        if len(runs) < self.budget.confirmations:
-            self._note_timeout(f"{len(runs)} of {self.budget.confirmations} fresh runs")
         return RecipeResult(tuple(runs))
 
     def _score_confirmed(

@@ -34,11 +34,6 @@ class Coordinates:
     importance: Floats  # [d]
 
     @property
-    def has_equal_weights(self) -> bool:
-        """Whether all columns are as important as each other, and count as they are."""
-        return bool((self.importance == 1).all())
-
-    @property
     def complete(self) -> bool:
         """Whether distances are plain: no number is missing, and no code stands for several values."""
         numbers = ~np.array(self.nominal, dtype=np.bool_)
@@ -121,23 +116,42 @@ def distances(space: Coordinates, original: Floats, released: Floats) -> Floats:
     """Distances between records of a space, all pairs."""
     from scipy.spatial.distance import cdist
 
+    holes = np.isnan(original).any(axis=0) | np.isnan(released).any(axis=0)
     nominal = np.array(space.nominal, dtype=np.bool_)
-    if not nominal.any() and not (np.isnan(original).any() or np.isnan(released).any()):
-        weights = None if space.has_equal_weights else space.importance**2
-        complete: Floats = cdist(original, released, w=weights)
-        return complete
-    columns = [_column_squares(space, i, original[:, i], released[:, i]) for i in range(original.shape[1])]
-    found = np.zeros((len(original), len(released)))
+    numbers = np.flatnonzero(~nominal & ~holes)
+    worth = space.importance[numbers]
+    found: Floats = cdist(original[:, numbers] * worth, released[:, numbers] * worth, "sqeuclidean")
+    codes = [i for i in np.flatnonzero(nominal).tolist() if i not in space.shares]
+    left = sorted({*range(len(nominal)), *space.shares} - {*numbers.tolist(), *codes})
+    further = [_column_squares(space, i, original[:, i], released[:, i]) for i in left]
+    for weight in np.unique(space.importance[codes]):
+        alike = [i for i in codes if space.importance[i] == weight]
+        further.append(_code_squares(weight, original[:, alike], released[:, alike]))
     for start in range(0, len(original), _ROWS):
         part = slice(start, start + _ROWS)
-        for squares in columns:
+        for squares in further:
             found[part] += squares(part)
         np.sqrt(found[part], out=found[part])
     return found
 
 
+def _code_squares(weight: float, original: Floats, released: Floats) -> Callable[[slice], Floats]:
+    """What columns of codes that count alike add to the squares: in how many of them two records differ."""
+    # What is missing is a code of its own.
+    first, second = (np.nan_to_num(side, nan=-1.0).astype(np.int32).T.copy() for side in (original, released))
+
+    def squares(part: slice) -> Floats:
+        count = np.zeros((len(original[part]), len(released)), dtype=np.uint16)
+        for one, other in zip(first, second, strict=True):
+            count += one[part, None] != other[None, :]
+        found: Floats = count * np.float64(weight**2)
+        return found
+
+    return squares
+
+
 #: Rows of a matrix of distances that are made at a time: so that what goes into them stays at hand.
-_ROWS = 32
+_ROWS = 16
 
 
 def _column_squares(space: Coordinates, i: int, one: Floats, other: Floats) -> Callable[[slice], Floats]:
@@ -148,12 +162,7 @@ def _column_squares(space: Coordinates, i: int, one: Floats, other: Floats) -> C
     any_hole = holes[0].any() or holes[1].any()
 
     def squares(part: slice) -> Floats:
-        if i in space.shares:
-            added = by_code[codes[part]]
-        elif space.nominal[i]:
-            added = (one[part, None] != other[None, :]).astype(np.float64)
-        else:
-            added = (one[part, None] - other[None, :]) ** 2
+        added = by_code[codes[part]] if i in space.shares else (one[part, None] - other[None, :]) ** 2
         if any_hole:
             first_missing, second_missing = holes[0][part, None], holes[1][None, :]
             added[first_missing ^ second_missing] = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
-from sfumato.kernels.arrays import Floats
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._coordinates import Coordinates, coordinates_of, distances
 from sfumato.utility._marginals import DistributionMeasure
 
@@ -86,31 +87,31 @@ class EarthMoversDistance(DistributionMeasure):
         names, n, m = self.columns(evidence), len(evidence.original), len(evidence.protected)
         weighted = evidence.original.weights is not None or evidence.protected.weights is not None
         one_to_one = n == m and not weighted
-        too_many = self._are_too_many(evidence, names)
-        if too_many and not (one_to_one and n <= self.matched):
-            return self._score_samples(evidence, names, run)
-        space = coordinates_of(evidence, names)
-        details = {"columns": len(names), "records": n}
-        if not too_many:
-            original_points = _distinct_records(space.first, space.first_weights)
-            released_points = _distinct_records(space.second, space.second_weights)
-            if max(len(original_points[0]), len(released_points[0])) <= self.records:
-                of = n if one_to_one else None
-                value = transport_cost(space, *original_points, *released_points, of=of)
-                return Score(value=value, details=details)
-        if one_to_one and n <= self.matched and space.complete:
-            score = self._work_of_assignment(space, run)
+        # A few times as many records as are solved exactly tell whether all are too many.
+        heads = tuple(np.arange(min(size, 4 * self.records)) for size in (n, m))
+        drawn = self._draw_samples(evidence, run)
+        some = coordinates_of(evidence, names, _concatenate_rows(heads, *drawn))
+        too_many = any(
+            len(_distinct_records(side[: len(head)], None)[0]) > self.records
+            for side, head in zip((some.first, some.second), heads, strict=True)
+        )
+        if not too_many or (one_to_one and n <= self.matched):
+            space = coordinates_of(evidence, names)
+            score = None if too_many else self._exact_work(space, of=n if one_to_one else None)
+            if score is None and one_to_one and n <= self.matched and space.complete:
+                score = self._work_of_assignment(space, run)
             if score is not None:
                 return score
-        return self._score_samples(evidence, names, run)
+        return self._score_samples(some, heads, run)
 
-    def _are_too_many(self, evidence: Evidence, names: tuple[str, ...]) -> bool:
-        """Whether a few times as many of the records as are solved exactly tell that all are too many."""
-        assert evidence.protected is not None  # `refuses` saw to it
-        tables = evidence.original, evidence.protected
-        first, second = (np.arange(min(len(table), 4 * self.records)) for table in tables)
-        some = coordinates_of(evidence, names, (first, second))
-        return any(len(_distinct_records(side, None)[0]) > self.records for side in (some.first, some.second))
+    def _exact_work(self, space: Coordinates, of: int | None) -> Score | None:
+        """The least work between all records; None if too many of them are distinct."""
+        original_points = _distinct_records(space.first, space.first_weights)
+        released_points = _distinct_records(space.second, space.second_weights)
+        if max(len(original_points[0]), len(released_points[0])) > self.records:
+            return None
+        details = {"columns": space.first.shape[1], "records": len(space.first)}
+        return Score(value=transport_cost(space, *original_points, *released_points, of=of), details=details)
 
     def _work_of_assignment(self, space: Coordinates, run: Run) -> Score | None:
         """The work of the best assignment; None if no proof was found."""
@@ -137,7 +138,8 @@ class EarthMoversDistance(DistributionMeasure):
         details = {"columns": width, "records": n, "matched": "one to one"}
         return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
-    def _score_samples(self, evidence: Evidence, names: tuple[str, ...], run: Run) -> Score:
+    def _draw_samples(self, evidence: Evidence, run: Run) -> list[tuple[Ints, Ints]]:
+        """The rows of equally many records of both tables, pairs where records map."""
         assert evidence.protected is not None  # `refuses` saw to it
         n, m, source_rows = len(evidence.original), len(evidence.protected), evidence.source_rows
         size, drawn = min(self.records, n, m), []
@@ -146,22 +148,30 @@ class EarthMoversDistance(DistributionMeasure):
             released = rng.choice(m, size, replace=False)
             rows = rng.choice(n, size, replace=False) if source_rows is None else source_rows[released]
             drawn.append((rows, released))
-        firsts, seconds = (np.concatenate(side) for side in zip(*drawn, strict=True))
-        # Of those alone: of all it takes much room.
-        space = coordinates_of(evidence, names, (firsts, seconds))
-        costs, of = [], size if space.first_weights is None and space.second_weights is None else None
+        return drawn
+
+    def _score_samples(self, some: Coordinates, heads: tuple[Ints, ...], run: Run) -> Score:
+        """The mean work between the samples, which lie one after another behind the heads of both tables."""
+        size = (len(some.first) - len(heads[0])) // self.draws
+        costs, of = [], size if some.first_weights is None and some.second_weights is None else None
         for draw in run.track(self.title, range(self.draws), total=self.draws):
-            part = slice(draw * size, (draw + 1) * size)
-            first = _distinct_records(space.first[part], _those(space.first_weights, part))
-            second = _distinct_records(space.second[part], _those(space.second_weights, part))
-            costs.append(transport_cost(space, *first, *second, of=of))
+            parts = [slice(len(head) + draw * size, len(head) + (draw + 1) * size) for head in heads]
+            first = _distinct_records(some.first[parts[0]], _those(some.first_weights, parts[0]))
+            second = _distinct_records(some.second[parts[1]], _those(some.second_weights, parts[1]))
+            costs.append(transport_cost(some, *first, *second, of=of))
         return Score(
             value=float(np.mean(costs)),
             status=Status.APPROXIMATE,
             interval=(min(costs), max(costs)),
             reason=f"measured on {self.draws} samples of {size} records, which overstates it",
-            details={"columns": space.first.shape[1], "records": size, "draws": self.draws},
+            details={"columns": some.first.shape[1], "records": size, "draws": self.draws},
         )
+
+
+def _concatenate_rows(*pairs: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """The rows of both tables of several parts, one part after another."""
+    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    return first, second
 
 
 def _those(weights: Floats | None, rows: slice) -> Floats | None:

@@ -21,6 +21,8 @@ from sfumato.web.state import ServerState
 _HERE = Path(__file__).parent
 _STATIC = (_HERE / "static", _HERE.parent / "report" / "static")
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+#: Fields of a form: some for each column.
+MAX_FIELDS = 20_000
 Handler = Callable[[ServerState, Request], Awaitable[Response]]
 
 
@@ -52,7 +54,8 @@ def show(request: Request, template: str, content: Mapping[str, Any], status: in
     """A page, or the same as JSON."""
     if wants_json(request):
         return JSONResponse(dict(content), status)
-    return HTMLResponse(render(template, content), status)
+    is_local = request.url.scheme == "http"  # other machines are let in by TLS only
+    return HTMLResponse(render(template, {**content, "is_local": is_local}), status)
 
 
 def render(template: str, content: Mapping[str, Any]) -> str:
@@ -61,9 +64,7 @@ def render(template: str, content: Mapping[str, Any]) -> str:
 
 
 def go(request: Request, address: str) -> Response:
-    """Lead on after something was done: a redirect that works without scripts, or a word to htmx."""
-    if request.headers.get("hx-request"):
-        return Response(status_code=204, headers={"HX-Redirect": address})
+    """Lead on after something was done: a redirect, or the address as JSON."""
     if wants_json(request):
         return JSONResponse({"next": address})
     return RedirectResponse(address, 303)
@@ -104,6 +105,12 @@ def _refuse(request: Request, sentence: str, hint: str, status: int, **more: Any
 def texts_of(form: FormData, *names: str) -> dict[str, str]:
     """The texts of a form that were filled in."""
     return {name: value for name in names if isinstance(value := form.get(name), str) and value.strip()}
+
+
+async def texts_by_name(request: Request) -> dict[str, list[str]]:
+    """All texts of a form, each name with all that was sent under it."""
+    async with request.form(max_fields=MAX_FIELDS) as form:
+        return {name: [each for each in form.getlist(name) if isinstance(each, str)] for name in form}
 
 
 @cache

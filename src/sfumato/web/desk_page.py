@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sfumato.errors import UnknownNameError
-from sfumato.web.answers import go, show, texts_of
+from sfumato.web.answers import go, show, texts_by_name, texts_of, wants_json
 from sfumato.web.history import PlanVersion
+from sfumato.web.map_page import comparison_of, map_at
 from sfumato.web.start_page import free_folder, keep_release
 from sfumato.web.state import ServerState
 from sfumato.web.strip import strip_of
@@ -18,27 +20,36 @@ from sfumato.web.workers import Job, WorkerError
 
 #: Minutes of a search where the form says nothing, and the most.
 _MINUTES, _MOST_MINUTES = 2, 600
+#: Columns that a page lists at once.
+COLUMNS_SHOWN = 100
 
 
 async def desk(state: ServerState, request: Request) -> Response:
     """The plan as it is now: its requirements, columns, steps, what came of it, and what was done."""
-    session = request.path_params["session"]
+    return show(request, "desk", await _content(state, request))
+
+
+async def _content(state: ServerState, request: Request) -> dict[str, Any]:
+    """What the desk shows; of many columns some."""
+    session, first = request.path_params["session"], request.query_params.get("first", "0")
     version, own = state.require_plan(session), state.history.session(session)
     results = {"score": await _score(state, session, version), **state.history.results(version.id)}
     for each in results["score"]["requirements"]:
         each["strip"] = strip_of(each)
     results |= _in_memory(state, session, version)
+    if "comparison" in results:
+        results["comparison"] = map_at(results["comparison"], request.query_params)
     parts = await state.desk(session).call("recipe", toml=version.toml)
     versions = [
         {"id": each.id, "parent": each.parent, "action": each.action, "made": each.made}
         for each in state.history.versions(session)
     ]
     jobs = [each.to_dict() for each in state.jobs.jobs.values() if each.session == session]
-    content = {
-        "session": session, "source": own.source, "plan_path": own.plan_path, "version_id": version.id,
-        "results": results, "versions": versions, "jobs": jobs, **parts,
+    return {
+        "session": session, "source": own.name, "plan_path": own.plan_path, "version_id": version.id,
+        "results": results, "versions": versions, "jobs": jobs, "refusal": None,
+        "first": _as_int(first) // COLUMNS_SHOWN * COLUMNS_SHOWN, "columns_shown": COLUMNS_SHOWN, **parts,
     }  # fmt: skip
-    return show(request, "desk", content)
 
 
 async def _score(state: ServerState, session: int, version: PlanVersion) -> dict[str, Any]:
@@ -54,11 +65,9 @@ async def _score(state: ServerState, session: int, version: PlanVersion) -> dict
 def _in_memory(state: ServerState, session: int, version: PlanVersion) -> dict[str, Any]:
     """What is never written down: pictures of this plan, and the newest comparison on the way to it."""
     results = {name: found for (number, name), found in state.drawn.items() if number == version.id}
-    line = state.history.line(session, version)
-    source = next((each for each in line if (each.id, "comparison") in state.drawn), None)
-    if source is not None:
-        results["comparison"] = state.drawn[source.id, "comparison"]
-        results["comparison_of"] = "" if source.id == version.id else source.action
+    comparison, earlier = comparison_of(state, session)
+    if comparison is not None:
+        results |= {"comparison": comparison, "comparison_of": earlier}
     return results
 
 
@@ -66,18 +75,23 @@ async def change_plan(state: ServerState, request: Request) -> Response:
     """Change one thing of the plan: a step, a role, the profile."""
     session = request.path_params["session"]
     version = state.require_plan(session)
-    async with request.form() as form:
-        values: dict[str, Any] = {name: value for name, value in form.items() if isinstance(value, str)}
-        if "columns" in form:
-            values["columns"] = [str(each) for each in form.getlist("columns")]
-    if values.pop("version", str(version.id)) != str(version.id):
+    texts = await texts_by_name(request)
+    require_present(version, texts)
+    action = texts.pop("action", [""])[-1]
+    made = await state.desk(session).call("edit", toml=version.toml, action=action, texts=texts)
+    if "refusal" in made:
+        content = made["refusal"] if wants_json(request) else {**await _content(state, request), **made}
+        return show(request, "desk", content, 422)
+    state.keep(session, made["toml"], made["action"], after=version.id)
+    return go(request, f"/desk/{session}")
+
+
+def require_present(version: PlanVersion, texts: dict[str, list[str]]) -> None:
+    """Stop if a form was made of a plan that is not the present one; that it says so is taken out."""
+    if texts.pop("version", [str(version.id)])[-1] != str(version.id):
         raise WorkerError(
             "The plan has changed in another window. Nothing was changed here.", hint="reload this page"
         )
-    action = values.pop("action", "")
-    made = await state.desk(session).call("edit", toml=version.toml, action=action, values=values)
-    state.keep(session, made["toml"], made["action"], after=version.id)
-    return go(request, f"/desk/{session}")
 
 
 async def move(state: ServerState, request: Request) -> Response:
@@ -163,7 +177,12 @@ async def begin_job(state: ServerState, request: Request) -> Response:
     async with request.form() as form:
         texts: dict[str, Any] = {**texts_of(form, "override", "minutes", "intruder")}
         texts["methods"] = [str(each) for each in form.getlist("methods")]
+    cost = ""
+    if kind in _CARRIED_OUT:
+        with contextlib.suppress(WorkerError):  # what is wrong the job says itself
+            cost = await state.desk(session).call("tell_cost", toml=version.toml)
     job = _JOBS[kind](state, session, version, texts)
+    job.sentence = cost
     return go(request, f"/jobs/{job.id}")
 
 
@@ -226,6 +245,10 @@ _JOBS: dict[str, Callable[[ServerState, int, PlanVersion, Mapping[str, Any]], Jo
 }
 
 
+#: Jobs that take as long as one answer on all records at least.
+_CARRIED_OUT = frozenset({"pictures", "riskiest", "release"})
+
+
 def _minutes(text: str) -> float:
     """How long a search may take, by what a form says."""
     try:
@@ -242,7 +265,7 @@ def _keep_search(state: ServerState, job: Job, version: int) -> None:
     state.require_plan(job.session)  # an edit from outside is kept before the file is written
     state.history.go_to(job.session, version)
     made = state.keep(job.session, job.content["toml"], f"found by the search: {job.content['recipe']}")
-    content = {name: job.content[name] for name in ("candidates", "sentences")}
+    content = {name: job.content[name] for name in ("candidates", "rejected", "sentences")}
     state.history.keep_result(made.id, "search", content)
 
 

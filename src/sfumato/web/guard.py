@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -15,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _SAFE_VERBS = frozenset({"GET", "HEAD"})
 #: Bytes of a form; a file that is dropped has a limit of its own.
 MAX_FORM_BYTES = 1_000_000
+#: Bytes beyond the limit that are read and forgotten.
+_SLACK_BYTES = 4_000_000
 
 #: Characters of an address; the longest of ours has fewer than a hundred.
 _MAX_PATH = 2_000
@@ -38,8 +39,11 @@ _HEADERS = {
 class Guard:
     """Lets in whoever has the token, once, and then their cookie; refuses other hosts, origins and sizes."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], port: int, upload_bytes: int = 0) -> None:
-        self.app, self.hosts, self.port = app, hosts, port
+    def __init__(
+        self, app: ASGIApp, *, hosts: frozenset[str], port: int, upload_bytes: int = 0, scheme: str = "http",
+        entry: str = "/",
+    ) -> None:  # fmt: skip
+        self.app, self.hosts, self.port, self.scheme, self.entry = app, hosts, port, scheme, entry
         self.token, self._session = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         self.upload_bytes = upload_bytes
 
@@ -58,10 +62,11 @@ class Guard:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await refusal(scope, receive, _with_headers(send))
+            await refusal(scope, receive, _with_headers(send, _Body(scope, receive, 0)))
             return
         limit = self.upload_bytes if scope["path"] == "/upload" else MAX_FORM_BYTES
-        await self.app(scope, _counting(receive, limit), _with_headers(send))
+        body = _Body(scope, receive, limit)
+        await self.app(scope, body.read, _with_headers(send, body))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """What is answered instead of the page; None if it may be shown."""
@@ -79,11 +84,11 @@ class Guard:
 
     def _is_own(self, headers: Headers, host: str) -> bool:
         """Whether a request that changes something comes from a page of this server."""
-        own, site = {f"http://{host}", f"https://{host}"}, headers.get("sec-fetch-site")
+        own, site = f"{self.scheme}://{host}", headers.get("sec-fetch-site")
         if site is None:
-            return headers.get("origin") in own
+            return headers.get("origin") == own
         # Without a referrer a browser names no origin with a form: then it vouches for the site alone.
-        return site == "same-origin" and headers.get("origin") in {*own, "null"}
+        return site == "same-origin" and headers.get("origin") in {own, "null"}
 
     def _has_cookie(self, headers: Headers) -> bool:
         # Cookies of other servers on this machine come along: whatever they hold must not hide ours.
@@ -96,8 +101,10 @@ class Guard:
         if not self.token or not hmac.compare_digest(given.encode(), self.token.encode()):
             return PlainTextResponse("Open the address that `sfumato web` printed; it works once.", 403)
         self.token = ""
-        response = RedirectResponse("/", 303)
-        response.set_cookie(self.cookie, self._session, httponly=True, samesite="strict", path="/")
+        response = RedirectResponse(self.entry, 303)
+        response.set_cookie(
+            self.cookie, self._session, httponly=True, samesite="strict", secure=self.scheme == "https"
+        )
         return response
 
 
@@ -105,27 +112,38 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     return [(name, value) for name, sign, value in (each.partition("=") for each in query.split("&")) if sign]
 
 
-def _counting(receive: Receive, limit: int) -> Receive:
-    """What comes in, until it is more than is taken: counted while it is read."""
-    count = 0
+class _Body:
+    """What comes in with a request, until it is more than is taken: counted while it is read."""
 
-    async def counted() -> Message:
-        nonlocal count
-        message = await receive()
-        count += len(message.get("body", b""))
-        if count > limit:
+    def __init__(self, scope: Scope, receive: Receive, limit: int) -> None:
+        self._receive, self._limit, self._count = receive, limit, 0
+        headers = Headers(scope=scope)
+        self.is_whole = "transfer-encoding" not in headers and headers.get("content-length", "0") == "0"
+
+    async def read(self) -> Message:
+        message = await self._next()
+        if self._count > self._limit:
+            # A little more is read, since a browser shows no answer before it has sent all.
+            while not self.is_whole and self._count < self._limit + _SLACK_BYTES:
+                await self._next()
             raise HTTPException(413)
         return message
 
-    return counted
+    async def _next(self) -> Message:
+        message = await self._receive()
+        self._count += len(message.get("body", b""))
+        self.is_whole = not message.get("more_body", False)
+        return message
 
 
-def _with_headers(send: Send, headers: Mapping[str, str] = _HEADERS) -> Send:
+def _with_headers(send: Send, body: _Body) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = MutableHeaders(scope=message)
-            for name, value in headers.items():
+            for name, value in _HEADERS.items():
                 own.setdefault(name, value)
+            if not body.is_whole:  # whoever still sends is not listened to
+                own["connection"] = "close"
         await send(message)
 
     return sending

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SfumatoError, UnknownNameError
+from sfumato.web.working import WORKING_PREFIX
 
 _TABLES = """
 create table if not exists session (
@@ -50,6 +51,22 @@ class WebSession:
     plan_path: str
     opened: str
 
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the file was dropped on the page."""
+        return self.source.startswith(WORKING_PREFIX)
+
+    @property
+    def name(self) -> str:
+        """The file as its owner knows it: by its path, or by the name that it was dropped with."""
+        return self.source.partition("/")[2] if self.is_dropped else self.source
+
+
+class HistoryError(SfumatoError):
+    """The history cannot be read or written."""
+
+    exit_code = 3
+
 
 class StalePlanError(SfumatoError):
     """A change was asked of a plan that is no longer the present one."""
@@ -75,6 +92,9 @@ class PlanHistory:
             with base:
                 base.execute("pragma foreign_keys = on")
                 yield base
+        except sqlite3.DatabaseError as error:  # it speaks of the file, never of what is in it
+            message = f"What you do cannot be kept in the history of this page: {error}."
+            raise HistoryError(message, hint="is there space? nothing was changed") from None
         finally:
             base.close()
 

@@ -47,12 +47,13 @@ async def job_events(state: ServerState, request: Request) -> Response:
     async def stream() -> AsyncIterator[str]:
         seen = -1
         while True:
-            if job.version > seen:
+            over = job.is_over  # it may end while this is sent: the last word must have the way on
+            if over or job.version > seen:
                 seen = job.version
                 text = render("progress", {"job": job.to_dict(), "next": _after(job)})
                 lines = "".join(f"data: {line}\n" for line in text.splitlines())
                 yield f"{lines}\n"
-            if job.is_over:
+            if over:
                 yield "event: over\ndata: over\n\n"
                 return
             await state.jobs.wait_for(job, seen, _HEARTBEAT_SECONDS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import secrets
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +15,39 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato.web.answers import go, show
+from sfumato.web.answers import MAX_FIELDS, go, show
 from sfumato.web.state import ServerState, read_plan_text
 from sfumato.web.workers import Job, WorkerError
 
-#: Fields of the questions: two for each column.
-_MAX_FIELDS, _MAX_MINUTES = 20_000, 600
+_MAX_MINUTES = 600
+#: Columns that have a row of their own; of a wider table the others are asked about together.
+_MAX_ROWS = 200
 _READING = ("delimiter", "decimal", "encoding", "sheet")
 
 
 async def start(state: ServerState, request: Request) -> Response:
     """Which file? The sessions that there were, and the files of the folder."""
-    sessions = [vars(each) for each in state.history.sessions()]
-    content = {"sessions": sessions, "files": state.files(), "folder": state.folder.name}
+    sessions = [{**vars(each), "name": each.name} for each in state.history.sessions()]
+    content = {"sessions": sessions, "files": state.files(), "folder": state.folder.name, "kept": state.keeps}
     return show(request, "start", content)
 
 
 async def open_file(state: ServerState, request: Request) -> Response:
     """Begin a session on a file."""
     async with request.form() as form:
-        name = state.locate(str(form.get("source", "")).strip())
+        source = str(form.get("source", "")).strip()
+    return go(request, begin_session(state, source))
+
+
+def begin_session(state: ServerState, source: str) -> str:
+    """Begin a session on a file below the folder; gives the page on which it goes on."""
+    name = state.locate(source)
     is_plan = name.endswith(".toml")
     plan_path = name if is_plan else _free_plan(state, name)
     session = state.history.open_session(name, plan_path)
     if is_plan:
-        text = read_plan_text(state.folder / name)
-        state.history.add(session, text, "opened the plan")
-        return go(request, f"/desk/{session}")
-    return go(request, f"/questions/{session}")
+        state.history.add(session, read_plan_text(state.folder / name), "opened the plan")
+    return f"/{'desk' if is_plan else 'questions'}/{session}"
 
 
 def _free_plan(state: ServerState, source: str) -> str:
@@ -54,25 +61,25 @@ def _free_plan(state: ServerState, source: str) -> str:
 
 
 async def upload(state: ServerState, request: Request) -> Response:
-    """Take a file that was dropped on the page into the folder, if its name is free."""
+    """Take a file that was dropped on the page, if its name is free."""
     async with request.form(max_files=1) as form:
         given = form.get("file")
         if not isinstance(given, UploadFile) or not given.filename:
             raise WorkerError("No file came in.", hint="choose a file first")
-        place = state.folder / Path(given.filename.replace("\0", "")).name
+        place = state.drop_folder() / Path(given.filename.replace("\0", "")).name
         if place.exists():
             raise WorkerError(
                 f"There is a file `{place.name}` already.", hint="rename yours, or open that one"
             )
         await asyncio.to_thread(_store, given.file, place)
-    session = state.history.open_session(place.name, _free_plan(state, place.name))
-    return go(request, f"/questions/{session}")
+    return go(request, begin_session(state, str(place.relative_to(state.folder))))
 
 
 def _store(file: Any, place: Path) -> None:
     partial = place.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with partial.open("xb") as target:
+            partial.chmod(0o600)
             shutil.copyfileobj(file, target, 1 << 20)
         partial.rename(place)
     finally:
@@ -85,18 +92,39 @@ async def questions(state: ServerState, request: Request) -> Response:
     own = state.history.session(session)
     reading = {name: value for name, value in request.query_params.items() if name in _READING and value}
     found = await state.desk(session).call("look_into", source=own.source, reading=reading)
-    content = {"session": session, "source": own.source, "reading": reading, **found}
+    state.rehearse(own.source, reading)
+    rows, groups = split_columns(found["overview"]["columns"])
+    content = {
+        "session": session, "source": own.name, "reading": reading, **found, "rows": rows, "groups": groups,
+    }  # fmt: skip
     return show(request, "questions", content)
+
+
+def split_columns(columns: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Columns that have a row of their own, and of a wide table the others, by the role that is proposed.
+
+    Those that need a decision or say something of people come first.
+    """
+    by_need = sorted(columns, key=lambda each: (bool(each["role"]), each["role"] == "other"))
+    first = {each["name"] for each in by_need[:_MAX_ROWS]}
+    others: dict[str, list[str]] = {}
+    for each in columns:
+        if each["name"] not in first:
+            others.setdefault(each["role"] or "", []).append(each["name"])
+    groups = [{"role": role, "names": names, "json": json.dumps(names)} for role, names in others.items()]
+    return [each for each in columns if each["name"] in first], groups
 
 
 async def answer_questions(state: ServerState, request: Request) -> Response:
     """Make a release of the answers, or a plan to go on with at the desk."""
     session = request.path_params["session"]
     own = state.history.session(session)
-    async with request.form(max_fields=_MAX_FIELDS) as form:
+    async with request.form(max_fields=MAX_FIELDS) as form:
         texts = {name: value for name, value in form.items() if isinstance(value, str)}
         matters = [str(each) for each in form.getlist("matters")]
-    roles = {name[5:]: value for name, value in texts.items() if name.startswith("role:") and value}
+        groups = zip(form.getlist("group"), form.getlist("group-role"), strict=False)
+    roles = {name: str(role) for names, role in groups if role for name in _names(str(names))}
+    roles |= {name[5:]: value for name, value in texts.items() if name.startswith("role:") and value}
     reading = {name: texts[name] for name in _READING if texts.get(name)}
     asked = {
         "source": own.source, "roles": roles, "profile": texts.get("profile") or None, "reading": reading,
@@ -113,6 +141,17 @@ async def answer_questions(state: ServerState, request: Request) -> Response:
         request=asked, minutes=minutes, folder=folder,
     )  # fmt: skip
     return go(request, f"/jobs/{job.id}")
+
+
+def _names(text: str) -> list[str]:
+    """The columns of a group."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise WorkerError("The columns of a group were not understood.", hint="reload the questions")
+    return [str(each) for each in found]
 
 
 def _minutes(text: str) -> float:
@@ -136,6 +175,6 @@ def free_folder(state: ServerState, source: str) -> str:
 def keep_release(state: ServerState, job: Job, version: int) -> None:
     """Keep what was released, and the plan by which it was."""
     made = state.keep(job.session, job.content["toml"], f"released as {job.content['folder']}")
-    content = {name: job.content[name] for name in ("folder", "files", "sentences")}
+    content = {name: job.content[name] for name in ("folder", "files", "sentences", "override")}
     for number in {version, made.id}:
         state.history.keep_result(number, "release", content)

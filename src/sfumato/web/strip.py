@@ -10,6 +10,8 @@ from typing import Any
 _WIDTH, _MARGIN = 220.0, 12.0
 #: Numbers that lie so many times apart are drawn on a logarithmic axis.
 _LOG_FROM = 20.0
+#: What is said of a number that leaves no doubt.
+_EXACT = "computed exactly"
 
 
 def strip_of(judged: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def strip_of(judged: Mapping[str, Any]) -> dict[str, Any]:
         "places": places,
         "upwards": str(judged.get("sign", "")).startswith(">"),
         "width": _WIDTH,
-        "words": [*_doubt(score), *_not_measured(original)],
+        "words": [*_of_sample(judged.get("sampled", 0), _doubt(score)), *_not_measured(original)],
     }
 
 
@@ -47,7 +49,7 @@ def _doubt(score: Mapping[str, Any]) -> list[str]:
     if score["value"] is None:
         what = "does not apply" if score["status"] == "refused" else "not estimable"
         return [f"{what}, because {score['reason']}" if score["reason"] else what]
-    words = [{"ok": "computed exactly"}.get(score["status"], "estimated")]
+    words = [{"ok": _EXACT}.get(score["status"], "estimated")]
     if score["interval"]:
         low, high = (f"{end:.4g}" if end is not None else "?" for end in score["interval"])
         sure = "proved" if score["interval_is_proved"] else "likely"
@@ -59,6 +61,14 @@ def _doubt(score: Mapping[str, Any]) -> list[str]:
     if score["baseline"] is not None:
         words.append(f"guessing would give {score['baseline']:.4g}")
     return [*words, score["reason"]] if score["reason"] else words
+
+
+def _of_sample(records: int, doubt: list[str]) -> list[str]:
+    """The doubt of a number, and that it is of a sample: then it is never exact."""
+    if not records:
+        return doubt
+    words = f"measured on a sample of {records:,} records, which meets no requirement"
+    return [words, *(each for each in doubt if each != _EXACT)]
 
 
 def _not_measured(original: Mapping[str, Any]) -> list[str]:

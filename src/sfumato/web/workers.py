@@ -219,7 +219,7 @@ class JobQueue:
         try:
             job.content = await worker.call(job.task, tell, **job.arguments)
             self._done.pop(job.id)(job)
-            job.state = "done"
+            job.state, job.sentence = "done", ""
         except SfumatoError as error:
             job.end(error.message, error.hint)
         except Exception as error:  # noqa: BLE001  — the next in line must not wait for ever
@@ -232,6 +232,8 @@ class JobQueue:
     async def _note(self, job: Job, event: Mapping[str, Any]) -> None:
         if event["kind"] == "found":
             job.found.append(event["content"])
+        elif event["kind"] == "cost":
+            job.sentence = event["content"]
         else:
             job.progress = dict(event["content"])
         await self._tell_all(job)

@@ -108,7 +108,7 @@ def test_a_record_of_nobody_is_refused():
 
 def test_outside_of_a_series_nothing_is_keyed_by_person():
     table, place = visits([7, 8]), ByPlace(1)
-    assert place.enter_table(table).place == (table.digest,)
+    assert place.enter_table(table).key("a") == place.at(table.digest).key("a")
     assert isinstance(place.enter_table(table).key("a").rng(), np.random.Generator)
     assert place.fresh(table) is place
     assert place.previous_fit("fitted") is None

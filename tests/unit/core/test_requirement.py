@@ -316,11 +316,11 @@ def test_a_level_is_not_rounded():
 
 @pytest.mark.parametrize("name", registry.measures())
 def test_every_measure_can_be_required_unless_it_says_why_not(name):
+    sign = ">=" if registry.measure(name).better == "high" else "<="
     if registry.measure(name).tells.why_not_required:
         with pytest.raises(PlanError, match="cannot be required"):
-            Requirement.parse(f"{name} >= 0.5")
+            Requirement.parse(f"{name} {sign} 0.5")
         return
-    sign = ">=" if registry.measure(name).better == "high" else "<="
     made = Requirement.parse(f"{name} {sign} 0.5")
     assert Requirement.parse(str(made)) == made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,9 @@ import pytest
 
 from sfumato import io
 from sfumato.data.generalised.intervals import intervals
+from sfumato.data.guess import words
 from sfumato.data.guess.columns import UNDECIDED, guess, guess_schema, normalise_name
+from sfumato.data.guess.facts import CONCEPTS, _likely, pattern
 from sfumato.data.schema import Kind, Role
 
 RNG = np.random.default_rng(3)
@@ -139,6 +142,20 @@ def test_persons_with_several_records():
     assert role("patient_id", RNG.permutation(10 * N)[:N]) is Role.IDENTIFIER
     assert role("hid", RNG.integers(0, 100, N)) is Role.HOUSEHOLD
     assert role("hh", drawn(1, 2)) is None
+
+
+def test_words_that_are_not_tried_are_not_in_the_name():
+    """Patterns are made of likely words only: of all words they find the same."""
+    lists = [each for name, each in vars(words).items() if name.isupper() and isinstance(each, str)]
+    lists += [concept.stems for concept in CONCEPTS]
+    names = {
+        re.sub(r"\W", "", stem) + end for stems in lists for stem in stems.split() for end in ("", "_no")
+    }
+    for stems in filter(None, lists):
+        whole = pattern(stems)
+        for name in sorted(names)[:: 1 + len(names) // 300]:
+            some = _likely(stems, name)
+            assert bool(some and pattern(some).search(name)) == bool(whole.search(name)), (stems, name)
 
 
 def test_the_number_of_something_is_no_quantity():

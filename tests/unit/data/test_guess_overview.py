@@ -73,8 +73,8 @@ def test_what_lists_values_is_only_counted():
     found = survey(frame, [Guess(column, "k", "r", 0.5)], [])
     said = found.to_dict()
     assert said["columns"][0] == {
-        "name": "x", "type": "Enum", "distinct": 2, "missing": 1, "kind": "ordinal", "kind_reason": "k",
-        "role": "key", "role_reason": "r", "confidence": 0.5, "label": "a label", "ordered_values": 2,
+        "name": "x", "type": "Enum", "distinct": 2, "missing": 1, "alone": 2, "kind": "ordinal",
+        "kind_reason": "k", "role": "key", "role_reason": "r", "confidence": 0.5, "label": "a label", "ordered_values": 2,
         "value_labels": 1, "missing_codes": 2, "known_missing_codes": ["NA"], "related": [],
     }  # fmt: skip
     heard = json.dumps(said) + " ".join(found.columns[0].notes())

@@ -312,8 +312,8 @@ def shares(row):
 @pytest.mark.parametrize(
     ("original", "method", "look"),
     [
-        (stays(), DateShifting(days=365), intervals),
-        (amounts(), LognormalNoise(deviation=1.0, per="record"), shares),
+        (stays(400), DateShifting(days=365), intervals),
+        (amounts(400), LognormalNoise(deviation=1.0, per="record"), shares),
     ],
 )
 def test_what_stays_between_columns_finds_everybody(original, method, look):

@@ -9,18 +9,18 @@ import pytest
 from numba.core import config
 
 from sfumato import kernels
-from sfumato.kernels import compiling, ranks
-from sfumato.kernels.compiling import KernelCacheLocator
+from sfumato.kernels import compiling, numba_cache, ranks
+from sfumato.kernels.numba_cache import KernelCacheLocator
 from sfumato.kernels.trees import linking
 
 
 @pytest.fixture
 def sources(monkeypatch):
     """Other sources than those on disk, and a place chosen anew; both forgotten afterwards."""
-    known = dict(compiling._sources())
-    monkeypatch.setattr(compiling, "_sources", lambda: known)
-    for remembered in (compiling._digest, compiling._folder):
-        monkeypatch.setattr(compiling, remembered.__name__, remembered.__wrapped__)
+    known = dict(numba_cache._sources())
+    monkeypatch.setattr(numba_cache, "_sources", lambda: known)
+    for remembered in (numba_cache._digest, numba_cache._folder):
+        monkeypatch.setattr(numba_cache, remembered.__name__, remembered.__wrapped__)
     return known
 
 
@@ -32,7 +32,7 @@ def test_files_of_two_packages_are_kept_apart():
     """So that two of one name are, too."""
     here, there = keeper(ranks._swap_partners), keeper(linking.count)
     assert Path(there.get_cache_path()).parent == Path(here.get_cache_path())
-    assert ranks._swap_partners._cache.cache_path == here.get_cache_path(), "numba asks the keeper"
+    assert ranks._swap_partners.compiled._cache.cache_path == here.get_cache_path(), "numba asks the keeper"
 
 
 def test_of_other_functions_it_knows_nothing():
@@ -48,7 +48,7 @@ def test_a_kernel_edited_since_the_process_began_is_not_kept(sources):
 
 @pytest.mark.parametrize("change", ["a byte", "a file more", "a file less", "a text that moves"])
 def test_any_change_of_any_kernel_is_another_place(sources, change):
-    before, first, second = compiling._digest(), *list(sources)[:2]
+    before, first, second = numba_cache._digest(), *list(sources)[:2]
     if change == "a byte":
         sources[first] += b"\n"
     elif change == "a file more":
@@ -57,20 +57,20 @@ def test_any_change_of_any_kernel_is_another_place(sources, change):
         del sources[first]
     else:
         sources[first], sources[second] = sources[first] + sources[second], b""
-    assert compiling._digest() != before
+    assert numba_cache._digest() != before
 
 
 def test_where_nothing_can_be_written_another_place_is_taken(sources, monkeypatch, tmp_path):
     """First what the user chose, then beside the sources, then a place that this process forgets."""
-    monkeypatch.setattr(compiling, "_KERNELS", tmp_path / "kernels")
+    monkeypatch.setattr(numba_cache, "_KERNELS", tmp_path / "kernels")
     sources.clear()
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "mine"))
-    assert compiling._folder().parent == tmp_path / "mine"
+    assert numba_cache._folder().parent == tmp_path / "mine"
     (tmp_path / "file").touch()
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "file"))
-    assert compiling._folder().parent == tmp_path / "kernels" / "__pycache__"
-    monkeypatch.setattr(compiling, "_KERNELS", tmp_path / "file")
-    first, second = compiling._folder(), compiling._folder()
+    assert numba_cache._folder().parent == tmp_path / "kernels" / "__pycache__"
+    monkeypatch.setattr(numba_cache, "_KERNELS", tmp_path / "file")
+    first, second = numba_cache._folder(), numba_cache._folder()
     assert first.is_dir()
     assert first != second, "no other process finds it, and none can have put anything there"
 
@@ -79,8 +79,8 @@ def test_old_versions_are_cleared_away(sources, monkeypatch, tmp_path):
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     for number in range(12):
         sources[Path(ranks.__file__)] = str(number).encode()
-        newest = compiling._folder()
-    assert len(list(tmp_path.iterdir())) == compiling._VERSIONS_KEPT
+        newest = numba_cache._folder()
+    assert len(list(tmp_path.iterdir())) == numba_cache._VERSIONS_KEPT
     assert newest.exists()
 
 
@@ -111,7 +111,7 @@ def test_a_kernel_is_not_compiled_again_for_a_constant():
         return count
 
     assert steps(100) == 7
-    assert len(grown.signatures) == 1
+    assert len(grown.compiled.signatures) == 1
 
 
 COUNT = """
@@ -119,7 +119,7 @@ import numpy as np
 from sfumato import kernels
 compiled = []
 kernels.on_compile(lambda: compiled.append(1))
-kernels.ranks.swap_partners(4, 2, np.random.default_rng(1))
+kernels.ranks._swap_partners(4, 2, np.random.default_rng(1))
 print(len(compiled))
 """
 

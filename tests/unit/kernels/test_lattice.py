@@ -31,21 +31,19 @@ def test_joins_what_has_the_same_labels(keys):
     leaves, labels, starts, sizes = _classes(rng, 300, [rng.integers(2, 30) for _ in range(keys)], 3)
     counts, weights = rng.integers(1, 9, len(leaves)), rng.random(len(leaves))
     for level in range(3):
-        found = kernels.lattice.CoarserClasses(
-            *kernels.lattice.merge(
-                leaves, labels, starts[:, level], sizes[:, level], (np.arange(len(leaves)), counts, weights)
-            )
-        )
+        of_part = np.zeros(len(leaves), dtype=np.int64)
+        parts = (np.arange(len(leaves)), counts, weights, of_part)
+        firsts, sums, totals = kernels.lattice.merge(leaves, labels, starts[:, level], sizes[:, level], parts)
         wanted = {}
         for row, count, weight in zip(leaves, counts, weights, strict=True):
             shown = tuple(labels[starts[:, level] + row])
             had = wanted.get(shown, (0, 0.0))
             wanted[shown] = (had[0] + count, had[1] + weight)
-        mine = [tuple(labels[starts[:, level] + leaves[first]]) for first in found.firsts]
+        mine = [tuple(labels[starts[:, level] + leaves[first]]) for first in firsts]
         assert mine == list(wanted)
-        assert found.counts.tolist() == [count for count, _ in wanted.values()]
-        np.testing.assert_allclose(found.weights, [weight for _, weight in wanted.values()], rtol=1e-12)
-        assert [mine[c] for c in found.of_part] == [tuple(labels[starts[:, level] + row]) for row in leaves]
+        assert sums.tolist() == [count for count, _ in wanted.values()]
+        np.testing.assert_allclose(totals, [weight for _, weight in wanted.values()], rtol=1e-12)
+        assert [mine[c] for c in of_part] == [tuple(labels[starts[:, level] + row]) for row in leaves]
 
 
 def test_sums_over_marked_classes():

@@ -11,7 +11,9 @@ from sfumato import kernels
 def test_importing_the_room_does_not_import_numba():
     program = (
         "import sys, sfumato.kernels as kernels; dir(kernels); assert 'numba' not in sys.modules; "
-        "kernels.ranks.midranks; assert 'numba' in sys.modules"
+        "import numpy as np; kernels.ranks.swap_partners(9, 2, np.random.default_rng(1)); "
+        "assert 'numba' not in sys.modules; kernels.ranks._swap_partners.compiled; "
+        "assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -1,12 +1,19 @@
-"""Small work by numpy instead of kernels that are not compiled yet: the same answer, to the last bit."""
+"""Small work by numpy or Python instead of kernels that are not compiled: the same answer, to the last bit."""
 
 import numpy as np
 import pytest
 
-from sfumato.kernels import linking
+from sfumato.core import registry
+from sfumato.core.evidence import Evidence
+from sfumato.core.run import Run
+from sfumato.data.scenario import Scenario
+from sfumato.data.schema import Kind
+from sfumato.kernels import box_distances, linking, ranks
 from sfumato.kernels.assignment import solve, verification
 from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
+from sfumato.kernels.mondrian import parts
 from sfumato.kernels.threads import CompileAllowance
+from sfumato.testing import table_of
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
 
@@ -78,6 +85,48 @@ def test_costs_are_those_of_the_loops(metric):
     np.testing.assert_array_equal(costs_of_all(space), expected)
     rows, columns = rng.integers(0, 40, 99), rng.integers(0, 50, 99)
     np.testing.assert_array_equal(costs_of_pairs(space, rows, columns), expected[rows, columns])
+
+
+def both_ways(monkeypatch, work):
+    """What comes of work by kernels, and by Python."""
+    found = []
+    for granted in (False, True):
+        monkeypatch.setattr(CompileAllowance, "granted", granted)
+        for module in (ranks, parts, box_distances):
+            monkeypatch.setattr(module, "_ALLOWANCE", CompileAllowance(10**12))
+        found.append(work())
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 300])
+@pytest.mark.parametrize(
+    ("draw", "setting"),
+    [("swap_partners", 0), ("swap_partners", 30), ("distant_partners", 7.5), ("bucket_partners", 10)],
+)
+def test_partners_and_what_is_drawn_next(draw, setting, n, monkeypatch):
+    def work():
+        rng = np.random.default_rng(6)
+        return [*getattr(ranks, draw)(n, setting, rng), rng.random()]
+
+    kernel, python = both_ways(monkeypatch, work)
+    assert kernel == python
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("kind", [Kind.CONTINUOUS, Kind.NOMINAL, Kind.ORDINAL])
+def test_mondrian_and_who_is_near_its_boxes(kind, relaxed, monkeypatch):
+    table = table_of(kind, 150, missing=0.1)
+
+    def work():
+        keys = ("a", "b")
+        release = registry.method("mondrian")(k=3, relaxed=relaxed).apply(table.aimed_at(keys), Run(seed=1))
+        evidence = Evidence(table, release, scenario=Scenario(columns=keys))
+        return release.table.frame, registry.measure("dbrl")().score(evidence, Run(seed=1))
+
+    (kernel, linked), (python, linked_by_python) = both_ways(monkeypatch, work)
+    assert kernel.equals(python)
+    np.testing.assert_array_equal(linked.by_record, linked_by_python.by_record)
+    assert linked == linked_by_python
 
 
 def test_who_asked_for_the_kernel_stays_with_it(monkeypatch):

@@ -12,6 +12,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.origin import Origin
 from sfumato.core.run import Run
 from sfumato.data.buckets import join_buckets
+from sfumato.data.scenario import Scenario
 from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
 from sfumato.methods import (
     Anatomy,
@@ -23,6 +24,7 @@ from sfumato.methods import (
     TargetedSwapping,
 )
 from sfumato.methods.slicing import associations, contingency, medoids
+from sfumato.risk.diversity import AlphaKAnonymity
 
 N = 240
 ROLES = {"age": Role.KEY, "job": Role.KEY, "area": Role.KEY, "ill": Role.SENSITIVE, "debt": Role.SENSITIVE}
@@ -306,3 +308,32 @@ def test_tables_that_do_not_belong_together_are_not_joined():
     mixed = {"qit": release.tables["qit"], "st": other.tables["st"].take(np.arange(N - 1))}
     with pytest.raises(DataError, match="the same number of records in each bucket"):
         join_buckets(mixed, replace(release.layout, sources={}, moved={}), release.source_rows)
+
+
+def test_sensitive_columns_in_tables_of_their_own_are_judged_together():
+    """Who knows the illness and finds its row has the debt beside it, unless that is in another table."""
+    table = people()
+    worst = {}
+    for tables in (1, 2, 5):
+        release = protect(table, Angelisation(l=2, k=4, tables=tables), seed=1)
+        assert all(shares(release, name).max() <= 0.5 for name in ("ill", "debt"))
+        assert list(release.tables) == (["gt", "bt"] if tables == 1 else ["gt", "bt1", "bt2"])
+        known = Scenario(columns=("age", "job", "area", "ill"))
+        evidence = Evidence(table, release, known)
+        worst[tables] = AlphaKAnonymity(sensitive=["debt"]).score(evidence, Run(seed=1)).value
+        assert assess(table, release, ["k"], seed=1)["k"].value >= 4
+    assert (worst[1], worst[2] <= 0.5, worst[5] <= 0.5) == (1.0, True, True)
+
+
+def test_related_sensitive_columns_share_a_table():
+    table = people()
+    cost = pl.Series([f"cost{text[-1]}" for text in table.frame["ill"]])
+    table = table.with_values("cost", cost, column=Column("cost", Kind.NOMINAL, Role.SENSITIVE))
+    release = protect(table, Angelisation(l=2, k=4, tables=2), seed=1)
+    assert [each.names for each in release.tables.values()][1:] == [
+        ("bucket", "cost", "ill"),
+        ("bucket", "debt"),
+    ]
+    counted = protect(table, Angelisation(l=2, k=4, tables=3, counts=True), seed=1)
+    assert {each.names[-1] for each in list(counted.tables.values())[1:]} == {"count"}
+    assert {*counted.reading().names} == {*release.reading().names}

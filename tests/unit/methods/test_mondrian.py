@@ -14,7 +14,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError, SfumatoError, UnreachableError
 from sfumato.methods._local_recoding import Canvas, natural_places
-from sfumato.methods.mondrian import Mondrian, coded_keys, target_classes
+from sfumato.methods.mondrian import Mondrian, clusters_of, coded_keys, target_classes
 from sfumato.methods.recoding import Recoding
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
 from sfumato.recipes.recipe import Recipe, Step
@@ -467,3 +467,30 @@ def test_keys_are_coded_in_their_order():
     assert levels[0].tolist() == [0, 1, 2, 3, 4]
     assert levels[1, 1] != levels[1, 2] == levels[1, 3] == levels[1, 4]
     assert keys.widths.reshape(2, 5)[1].tolist() == [0.0, 0.25, 0.5, 0.5, 0.5]
+
+
+def test_groups_keep_clusters_of_the_keys():
+    """Two clouds of unequal size: the cut at the middle goes through the larger, one by cluster between them."""
+    rng = np.random.default_rng(1)
+    which = np.repeat([0, 1], (40, 80))
+    points = rng.normal(size=(120, 2)) + 12 * which[:, None]
+    frame = pl.DataFrame({"a": points[:, 0], "b": points[:, 1]})
+    table = Table(frame, Schema((Column("a", Kind.CONTINUOUS), Column("b", Kind.CONTINUOUS))))
+    assert len(set(zip(clusters_of(points, 2), which, strict=True))) == 2
+    plain, kept = (Mondrian(k=35, clusters=n).apply(table, Run(seed=1)).table for n in (0, 2))
+    mixed = [
+        pl.DataFrame({"shown": to_text(each.frame["a"]), "cluster": which})
+        .group_by("shown")
+        .agg(pl.col("cluster").n_unique())["cluster"]
+        .max()
+        for each in (plain, kept)
+    ]
+    assert mixed == [2, 1]
+    with pytest.raises(RefusedError, match="got: both"):
+        Mondrian(target=["b"], clusters=2).apply(table.aimed_at(("a",)), Run(seed=1))
+
+
+def test_clusters_of_equal_and_of_few_points():
+    assert clusters_of(np.ones((4, 2)), 3).tolist() == [0, 0, 0, 0]
+    assert len(set(clusters_of(np.arange(3.0)[:, None], 10))) == 3
+    assert clusters_of(np.ones((1, 1)), 2).tolist() == [0]

@@ -292,6 +292,15 @@ def test_a_lattice_too_large_to_mark_its_nodes_gives_the_same(monkeypatch, objec
     assert listed.notes == marked.notes
 
 
+@pytest.mark.parametrize("suppression", [0, 5])
+def test_what_one_or_two_keys_rule_out_is_no_better(monkeypatch, suppression):
+    table, method = people(150), GlobalRecoding(k=4, suppression=suppression)
+    usual = method.apply(table, RUN)
+    monkeypatch.setattr(recoding_search, "_MANY_COMBINATIONS", 0)
+    monkeypatch.setattr(recoding_search, "_KEPT_CLASSES", 10)
+    assert method.apply(table, RUN).fitted == usual.fitted
+
+
 def test_refuses_a_lattice_whose_nodes_cannot_be_numbered(monkeypatch):
     monkeypatch.setattr(recoding_search, "_COUNTABLE", 10)
     with pytest.raises(RefusedError, match="at most 2\\^62 nodes, got: 4"):

@@ -116,50 +116,18 @@ def test_persons_are_counted_not_records():
     assert shown(release, "job") == [None] * 3 + ["smith"] * 3
 
 
-def test_relying_on_others_takes_the_fewest_cells():
-    """Five different values: without one of them, everyone is like at least the one who shows nothing."""
-    table = table_of({"job": list("abcde")})
-    own = release_of(table, LocalSuppression(k=2, missing="any"))
+def test_nobody_is_protected_by_the_empty_cells_of_others_alone():
+    """Five different values: with one of them empty each would be like two, but four would still be unique."""
+    own = LocalSuppression(k=2, missing="any").protect(table_of({"job": list("abcde")}), Run(seed=1))
     assert shown(own, "job") == [None] * 5
-    lean = release_of(table, LocalSuppression(k=2, missing="any", rely_on_others=True))
-    assert sum(job is None for job in shown(lean, "job")) == 1
-
-
-def test_what_relying_on_others_does_not_protect_is_said():
-    table = table_of({"job": list("abcde")})
-    lean = LocalSuppression(k=2, missing="any", rely_on_others=True).protect(table, Run(seed=1))
-    assert lean.notes[1] == "k is 1 if a missing key counts as a value of its own"
-    assert lean.notes[2].startswith(
-        "4 records would be in classes of fewer than k without the records that show no key (1)"
-    )
-    assert lean.figures == {
-        "cells_suppressed": 1,
-        "cells": 5,
-        "k_strict": 1,
-        "records_protected_by_empty_ones": 4,
-    }
-    own = LocalSuppression(k=2, missing="any").protect(table, Run(seed=1))
+    assert own.notes[1] == "k is 5 if a missing key counts as a value of its own"
     assert own.figures == {
         "cells_suppressed": 5,
         "cells": 5,
         "k_strict": 5,
         "records_protected_by_empty_ones": 0,
     }
-    assert LocalSuppression(k=1).protect(table, Run(seed=1)).figures["cells_suppressed"] == 0
-
-
-def test_francdat_takes_the_seven_cells_that_are_the_least():
-    """Three keys of sdcMicro's francdat, k = 5: sdcMicro takes 10 cells, all sets of fewer than 7 fail."""
-    keys = {"a": [1, 1, 1, 3, 4, 4, 6, 1], "b": [2, 2, 2, 3, 3, 3, 2, 2], "c": [5, 1, 1, 1, 1, 1, 1, 5]}
-    method = LocalSuppression(k=5, missing="any", rely_on_others=True)
-    assert method.protect(table_of(keys), Run(seed=1)).figures["cells_suppressed"] == 7
-
-
-def test_where_others_cannot_be_relied_on_it_is_said():
-    table = table_of({"a": list("xyz"), "b": list("uvw"), "who": [1, 1, 2]}, {"who": Role.PERSON})
-    method = LocalSuppression(k=2, combine=1, missing="any", rely_on_others=True)
-    release = method.protect(table.aimed_at(("a", "b")), Run(seed=1))
-    assert release.notes[-1].startswith("rely_on_others was not used")
+    assert LocalSuppression(k=1).protect(own.table, Run(seed=1)).figures["cells_suppressed"] == 0
 
 
 def test_combinations_of_keys_have_their_own_k():

@@ -28,7 +28,7 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.linkage import DistanceLinkage
-from sfumato.study.compare import MethodAtLevel, _in_order, compare, require_reachable
+from sfumato.study.compare import MethodAtLevel, compare, rank_outcomes, require_reachable
 from sfumato.study.evaluate import EvaluationCase, evaluate
 from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import LevelResult, LevelStatus, Target, level_of, reach
@@ -734,7 +734,7 @@ def test_an_outcome_apart_or_under_requirements_has_no_range_but_its_own():
 
 
 def ranked(*outcomes, measure=None):
-    found = _in_order(outcomes, measure or Lost())
+    found = rank_outcomes(outcomes, measure or Lost())
     return [(o.step.method.name, o.rank, o.tied_with) for o in found]
 
 
@@ -771,7 +771,7 @@ def test_where_high_is_better_the_best_end_is_the_highest():
 )
 def test_ranks_are_one_more_than_are_better(ends):
     given_ = [fixed(f"m{i}", min(a, b), max(a, b), d) for i, (a, b, d) in enumerate(ends)]
-    found = _in_order(given_, Lost())
+    found = rank_outcomes(given_, Lost())
     assert found[0].rank == 1
     assert found[0].ranked.mean == min(each.ranked.mean for each in given_)
     ranks = [each.rank for each in found]

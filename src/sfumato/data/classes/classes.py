@@ -6,9 +6,9 @@ are a class. How often the values of a sensitive column stand in each class is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from sfumato.data.classes.packing import (
     blocks,
     closed_up,
     distinct_of,
+    firsts_of,
     fits,
     number,
     pack,
@@ -130,7 +131,7 @@ class Classes:
     numbers: Ints | Callable[[], Ints] = field(repr=False)  # of records: see `of_record`
     members: Ints  # [classes]
     examples: Ints  # [classes] the first record of each
-    codes: Ints  # [classes, keys] 0 is missing; as a category, only what is empty
+    key_codes: Ints | Callable[[], Ints] = field(repr=False)  # of classes: see `codes`
     joined: Ints | None = field(default=None, repr=False)  # [records] who is counted, if they are joined
     _counts: dict[str, Counts] = field(default_factory=dict, init=False, repr=False)
 
@@ -144,15 +145,21 @@ class Classes:
         """
         n = len(table)
         names = tuple(sorted(keys))
-        codings = [column_codes(table, name, apart=apart and missing == "category") for name in names]
-        packed = pack(codings, n)
-        if missing == "worst" and codings:
-            packed = _separate_missing(packed, codings)
+        code = partial(column_codes, table, apart=apart and missing == "category")
+        packed = pack(map(code, names), n)  # one column after the other: of many records they take much
+        if missing == "worst" and names:
+            packed = _separate_missing(packed, map(code, names))
         of_record, members = number(packed)
-        examples = _firsts(of_record, len(members))
-        codes = np.empty((len(members), len(names)), dtype=np.int64)
-        for position, coding in enumerate(codings):
-            codes[:, position] = coding.codes[examples]
+        if table.counts is not None:
+            members = _sums(of_record, table.counts, len(members))
+        examples = firsts_of(of_record, len(members))
+
+        def codes() -> Ints:
+            found = np.empty((len(members), len(names)), dtype=np.int64)
+            for position, name in enumerate(names):
+                found[:, position] = code(name).codes[examples]
+            return found
+
         return cls(table, names, missing, of_record, members, examples, codes)
 
     @classmethod
@@ -185,20 +192,20 @@ class Classes:
         for numbers in by:
             of_record = alike_in_all(of_record, numbers)
         of_record, members = number(Coding(of_record.astype(np.uint64), int(of_record.max(initial=-1)) + 1))
-        examples = _firsts(of_record, len(members))
+        examples = firsts_of(of_record, len(members))
         codes = np.full((len(members), len(self.keys)), np.iinfo(np.int64).max)
         np.minimum.at(codes, of_record, self.codes[self.of_record])
         return replace(
-            self, numbers=of_record, members=members, examples=examples, codes=codes, joined=persons
+            self, numbers=of_record, members=members, examples=examples, key_codes=codes, joined=persons
         )
 
     def divide_by(self, records: Classes) -> tuple[Classes, Ints]:
         """These classes divided by the classes of single records, and which of these each part is of."""
         pairs = self.of_record * len(records) + records.of_record
         of_record, members = number(Coding(pairs.astype(np.uint64), len(self) * len(records)))
-        examples = _firsts(of_record, len(members))
+        examples = firsts_of(of_record, len(members))
         codes = records.codes[records.of_record[examples]]
-        parts = replace(self, numbers=of_record, members=members, examples=examples, codes=codes)
+        parts = replace(self, numbers=of_record, members=members, examples=examples, key_codes=codes)
         return parts, self.of_record[examples]
 
     def __len__(self) -> int:
@@ -208,6 +215,11 @@ class Classes:
     def of_record(self) -> Ints:
         """The class of each record."""
         return self.numbers() if callable(self.numbers) else self.numbers
+
+    @cached_property
+    def codes(self) -> Ints:
+        """The codes of the keys, [classes, keys]: 0 is missing; as a category, only what is empty."""
+        return self.key_codes() if callable(self.key_codes) else self.key_codes
 
     @property
     def overlap(self) -> bool:
@@ -232,7 +244,7 @@ class Classes:
 
         A person with several records counts once for a class, by the least of their weights.
         """
-        weights, owners = self.table.weights, self._owners
+        weights, owners, counts = self.table.weights, self._owners, self.table.counts
         if weights is None:
             return self.persons.astype(np.float64)
         if owners is not None:
@@ -241,6 +253,7 @@ class Classes:
             found = self._people
             own = np.bincount(found.classes, weights=least[found.owners], minlength=len(self))
             return own.astype(np.float64)
+        weights = weights if counts is None else weights * counts
         own = np.bincount(self.of_record, weights=weights, minlength=len(self))
         return compatible.sums(self.codes, own.astype(np.float64)) if self.overlap else own.astype(np.float64)
 
@@ -251,7 +264,7 @@ class Classes:
         for name in self.keys:
             if name in self.table.frame.columns:
                 holes |= self.table.missing(name)
-        return int(holes.sum())
+        return self.table.count(holes)
 
     def counts(self, name: str) -> Counts:
         """How often each value of a column stands in each class."""
@@ -270,7 +283,7 @@ class Classes:
             counts=counts,
             starts=np.searchsorted(classes, np.arange(len(self) + 1)),
             of_values=_sums(own.values, own.counts, n_values),
-            examples=_firsts(values, n_values),
+            examples=firsts_of(values, n_values),
         )
 
     @cached_property
@@ -291,6 +304,9 @@ class Classes:
         """Which values stand in each class and how often; or whose they are, each person once."""
         pairs = self.of_record * n_values + values
         owners = self._owners
+        if owners is None and self.table.counts is not None:
+            distinct, sums = sums_of(pairs, self.table.counts, len(self) * n_values)
+            return compatible.Entries(distinct // n_values, distinct % n_values, sums.astype(np.int64))
         if owners is None:
             distinct, counts = distinct_of(pairs, len(self) * n_values)
             return compatible.Entries(distinct // n_values, distinct % n_values, counts)
@@ -338,15 +354,19 @@ def column_codes(table: Table, name: str, *, apart: bool = False) -> Coding:
     a value like others, and 0 is only what is empty. The codes depend on the column alone, whatever else
     there is in the process.
     """
-    series = table.frame[name]
-    gone = series.is_null().to_numpy() if apart else table.missing(name)
-    return _mark_missing(_series_codes(series), gone)
+
+    def make() -> Coding:
+        series = table.frame[name]
+        gone = series.is_null().to_numpy() if apart else table.missing(name)
+        return _mark_missing(_series_codes(series), gone)
+
+    return table.remember(name, ("coding", apart), make)
 
 
 def _mark_missing(coding: Coding, gone: Flags) -> Coding:
     """The codes from 1 on, and 0 for what is missing."""
-    codes: Unsigned = coding.codes.astype(np.min_scalar_type(coding.space + 1))
-    codes += codes.dtype.type(1)
+    codes: Unsigned = np.empty(len(gone), np.min_scalar_type(coding.space + 1))
+    np.add(coding.codes, codes.dtype.type(1), out=codes, dtype=codes.dtype, casting="same_kind")
     if gone.any():
         codes[gone] = 0
     return Coding(codes, coding.space + 1)
@@ -428,7 +448,7 @@ def _dense(coding: Coding) -> tuple[Ints, int]:
     return np.where(coding.codes == 0, 0, found), len(present) + 1
 
 
-def _separate_missing(packed: Coding, codings: Sequence[Coding]) -> Coding:
+def _separate_missing(packed: Coding, codings: Iterable[Coding]) -> Coding:
     """Give each record with a missing code a number of its own."""
     alone = np.zeros(len(packed.codes), dtype=np.bool_)
     for coding in codings:
@@ -436,14 +456,6 @@ def _separate_missing(packed: Coding, codings: Sequence[Coding]) -> Coding:
     packed = closed_up(packed)
     codes = np.where(alone, np.uint64(packed.space - 1) + np.cumsum(alone).astype(np.uint64), packed.codes)
     return Coding(codes, packed.space + int(alone.sum()))
-
-
-def _firsts(numbers: Ints, n: int) -> Ints:
-    """The first record of each number, −1 where there is none."""
-    firsts = np.full(n, -1, dtype=np.int64)
-    for block in reversed(blocks(len(numbers))):
-        firsts[numbers[block][::-1]] = np.arange(block.stop - 1, block.start - 1, -1)  # the last one stays
-    return firsts
 
 
 def sums_of(codes: Ints, amounts: Ints | Floats, space: int) -> tuple[Ints, Floats]:

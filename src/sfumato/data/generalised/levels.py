@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.data.classes.packing import Coding, number, pack
+from sfumato.data.classes.packing import Coding, blocks, firsts_of, number, pack
 from sfumato.data.generalised.intervals import end_dtype, ends, exact_intervals, intervals, is_interval
 from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, DType, match_leaves, parse_exact
 from sfumato.data.generalised.text_forms import parse_intervals
@@ -68,7 +68,8 @@ class KeyLevels:
             present = pl.Series(~gone)
             hierarchy.require(series.filter(present), name)
         present_leaves, codes = np.unique(found[found != MISSING], return_inverse=True)
-        coded = np.zeros(len(series), dtype=np.int32)
+        coded = np.empty(len(series), dtype=np.int32)
+        coded[:] = 0
         coded[found != MISSING] = codes + 1
         leaves = np.append(none, present_leaves.astype(np.int32))
         return cls(column, hierarchy, series.dtype, leaves, coded)
@@ -293,10 +294,13 @@ class GeneralisationLattice:
     def of(cls, keys: Sequence[KeyLevels], weights: Floats | None) -> GeneralisationLattice:
         """Find the distinct combinations of the values of the keys."""
         n = len(keys[0].codes) if keys else 0
-        codings = [Coding(key.codes.astype(np.uint32), len(key.leaves)) for key in keys]
+        codings = [Coding(key.codes.view(np.uint32), len(key.leaves)) for key in keys]
         of_record, counts = number(pack(codings, n))
-        rows = np.full(len(counts), -1, dtype=np.int64)
-        rows[of_record[::-1]] = np.arange(n - 1, -1, -1)
+        rows = firsts_of(of_record, len(counts))
+        leaves = np.empty(len(rows) * len(keys), dtype=np.int32).reshape(len(rows), len(keys))
+        for place, key in enumerate(keys):
+            for block in blocks(len(rows)):
+                leaves[block, place] = key.codes[rows[block]]
         heights = [key.height for key in keys]
         starts = np.zeros((len(keys), max(heights, default=1)), dtype=np.int64)
         sizes = np.ones_like(starts)
@@ -306,14 +310,15 @@ class GeneralisationLattice:
                 starts[place, level], sizes[place, level] = total, int(labels.max(initial=0)) + 1
                 pieces.append(labels)
                 total += len(labels)
-        sums = counts if weights is None else np.bincount(of_record, weights, minlength=len(counts))
+        weights_of = np.empty(len(counts), dtype=np.float64)
+        weights_of[:] = counts if weights is None else np.bincount(of_record, weights, minlength=len(counts))
         return cls(
             keys=tuple(keys),
             of_record=of_record,
             rows=rows,
-            leaves=np.column_stack([key.codes[rows] for key in keys]).astype(np.int32),
-            counts=counts.astype(np.int64),
-            weights=sums.astype(np.float64),
+            leaves=leaves,
+            counts=counts,
+            weights=weights_of,
             labels=np.concatenate(pieces).astype(np.int32),
             starts=starts,
             sizes=sizes,

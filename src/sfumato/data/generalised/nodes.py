@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from sfumato.data.classes.packing import blocks
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Flags, Ints
 
@@ -260,13 +261,15 @@ def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
     if values.dtype.is_numeric():
         whole, real = (leaves.cast(number, strict=False) for number in (pl.Int64, pl.Float64))
         number = _plain_text(whole).zip_with(whole.is_not_null(), _plain_text(real))
-        places = pl.DataFrame({"number": number, "place": np.arange(len(leaves), dtype=np.int32)})
-        find = partial(_find_number, kind=kind, places=places.drop_nulls().unique("number", keep="none"))
-    missing = values.is_null() | values.is_nan() if values.dtype.is_float() else values.is_null()
-    found = (
-        on_distinct(values, find).fill_null(UNSEEN).zip_with(~missing, pl.Series([MISSING], dtype=pl.Int32))
-    )
-    return found.to_numpy()
+        of_number = pl.DataFrame({"number": number, "place": np.arange(len(leaves), dtype=np.int32)})
+        find = partial(_find_number, kind=kind, places=of_number.drop_nulls().unique("number", keep="none"))
+    found = np.empty(len(values), dtype=np.int32)
+    for block in blocks(len(values)):
+        own = values[block]
+        missing = own.is_null() | own.is_nan() if own.dtype.is_float() else own.is_null()
+        places = on_distinct(own, find).fill_null(UNSEEN)
+        found[block] = places.zip_with(~missing, pl.Series([MISSING], dtype=pl.Int32))
+    return found
 
 
 def _find_text(values: pl.Series, *, kind: pl.Enum) -> pl.Series:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, 
 from sfumato.data.guess.role import UNDECIDED, role_of
 from sfumato.data.relations.associations import RelatedColumns, find_related
 from sfumato.data.schema import SINGLE_ROLES, Column, Kind, Role, Schema
+from sfumato.data.table import Table
 
 __all__ = [
     "UNDECIDED",
@@ -27,6 +29,7 @@ __all__ = [
     "RelatedColumns",
     "generalised_form",
     "guess",
+    "guess_columns",
     "guess_related",
     "guess_schema",
     "normalise_name",
@@ -43,6 +46,13 @@ def guess(frame: pl.DataFrame, file_facts: FileFacts | None = None) -> tuple[Gue
     guesses = [_guess_one(each, file_facts.get(each.series.name, {})) for each in facts]
     declared = {name for name, payload in file_facts.items() if "role" in payload}
     return _one_of_each(_with_persons(facts, guesses, declared))
+
+
+def guess_columns(table: Table) -> tuple[Guess, ...]:
+    """The same of a table, which remembers it for each of its columns."""
+    facts = [Facts(series) for series in table.frame]
+    guesses = [table.remember(each.series.name, "guess", partial(_guess_one, each, {})) for each in facts]
+    return _one_of_each(_with_persons(facts, guesses, set()))
 
 
 def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[RelatedColumns, ...]:

@@ -147,7 +147,7 @@ class Facts:
         if not stems:
             return False
         bare = "_".join(word for word in self.name.split("_") if word not in FILLERS)
-        return any(pattern(stems).search(name) for name in {self.name, bare})
+        return any(pattern(some).search(name) for name in {self.name, bare} if (some := _likely(stems, name)))
 
     @cached_property
     def concepts(self) -> tuple[Concept, ...]:
@@ -186,6 +186,21 @@ def plain_words(texts: pl.Series) -> pl.Series:
     """Small letters without accents and digits, words with one space between."""
     bare = texts.str.to_lowercase().str.replace_many(["ß", "ł"], ["ss", "l"]).str.normalize("NFKD")
     return bare.str.replace_all(r"\p{M}", "").str.replace_all(r"[^\p{L}\d]+", " ").str.strip_chars()
+
+
+def _likely(stems: str, name: str) -> str:
+    """The words that may be in the name, by how they begin: a pattern of all takes long to compile."""
+    return " ".join([stem for beginning, stem in _beginnings(stems) if beginning in name])
+
+
+#: The letters that a name must hold, if it holds a word; of a word with alternatives none.
+_BEGINNING = re.compile(r"(?!\S*[|(\[])(?:\w(?![?{]))*|")
+
+
+@cache
+def _beginnings(stems: str) -> tuple[tuple[str, str], ...]:
+    found = ((_BEGINNING.match(stem), stem) for stem in stems.split())
+    return tuple((match[0], stem) for match, stem in found if match)  # it may be empty, and is there
 
 
 @cache

@@ -51,13 +51,15 @@ _LISTS = {"order": "ordered_values", "labels": "value_labels", "missing": "missi
 class Summary:
     """One column: what it seems to be and why, and its counts.
 
-    ``distinct`` counts the values that are there, ``missing`` the records without one, be it by a code.
+    ``distinct`` counts the values that are there, ``missing`` the records without one, be it by a code,
+    ``alone`` the people who have a value that nobody else has.
     """
 
     guess: Guess
     dtype: str
     distinct: int
     missing: int
+    alone: int = 0
     related: tuple[str, ...] = ()
 
     @property
@@ -99,6 +101,7 @@ class Summary:
             "type": self.dtype,
             "distinct": self.distinct,
             "missing": self.missing,
+            "alone": self.alone,
             "kind": payload.pop("kind"),
             "kind_reason": self.guess.kind_reason,
             "role": payload.pop("role", None),
@@ -250,7 +253,8 @@ def overview_of_schema(table: Table) -> Overview:
 def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[RelatedColumns]) -> Overview:
     """Count what there is to count in a table, beside what was proposed of it."""
     table = Table(frame, Schema(tuple(guess.column for guess in guesses)))
-    columns = tuple(_summary(table, guess, relations) for guess in guesses)
+    persons = pl.Series(persons_of(table)) if table.schema.only_role(Role.PERSON) else None
+    columns = tuple(_summary(table, guess, relations, persons) for guess in guesses)
     keys = set(table.schema.with_role(Role.KEY))
     # Where one column alone tells all records apart there is no need to compare them.
     apart = {summary.column.name for summary in columns if summary.distinct == frame.height}
@@ -259,11 +263,18 @@ def survey(frame: pl.DataFrame, guesses: Sequence[Guess], relations: Sequence[Re
         records=frame.height,
         columns=columns,
         relations=tuple(relations),
-        duplicates=0 if apart or not columns else frame.height - frame.n_unique(),
+        duplicates=0 if apart or not columns else _count_repeats(frame),
         unique=frame.height if apart & keys else int(compared),
         joins=tuple(_joins(table)),
         persons=_persons(table, sorted(keys)),
     )
+
+
+def _count_repeats(frame: pl.DataFrame) -> int:
+    """How many records repeat another one in full; of others whose hashes differ no copy is made."""
+    if not any(dtype.is_nested() for dtype in frame.dtypes):
+        frame = frame.filter(frame.hash_rows().is_duplicated())
+    return frame.height - frame.n_unique() if frame.height else 0
 
 
 def _persons(table: Table, keys: Sequence[str]) -> PersonCounts | None:
@@ -296,17 +307,29 @@ def _joins(table: Table) -> Iterator[str]:
         )
 
 
-def _summary(table: Table, guess: Guess, relations: Sequence[RelatedColumns]) -> Summary:
+def _count_alone(present: pl.Series, persons: pl.Series | None) -> int:
+    """How many people have a value that nobody else has; without persons each record is of its own."""
+    if persons is None:
+        return int(present.to_frame().is_unique().sum())
+    held = pl.DataFrame({"value": present, "person": persons}).unique()
+    return held.filter(held.select("value").is_unique())["person"].n_unique()
+
+
+def _summary(
+    table: Table, guess: Guess, relations: Sequence[RelatedColumns], persons: pl.Series | None
+) -> Summary:
     name = guess.column.name
     missing = pl.Series(table.missing(name))
+    present = table.frame[name].filter(~missing)
     others = [
         other for group in relations if name in group.columns for other in group.columns if other != name
     ]
     return Summary(
         guess=guess,
         dtype=str(table.frame[name].dtype.base_type()),
-        distinct=table.frame[name].filter(~missing).n_unique(),
+        distinct=present.n_unique(),
         missing=int(missing.sum()),
+        alone=_count_alone(present, None if persons is None else persons.filter(~missing)),
         related=tuple(dict.fromkeys(others)),
     )
 

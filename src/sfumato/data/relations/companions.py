@@ -17,6 +17,7 @@ from sfumato.data.persons import with_own_numbers
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 _PAIRS = 500_000  # of values whose difference is looked at
+_FEW_POINTS = 2_000
 _LARGE_DRIFT = 0.25  # of the range: what is farther apart is nobody's rise
 
 
@@ -92,12 +93,26 @@ def _add_cell_coordinate(points: Floats, cells: Ints) -> tuple[Floats, float]:
 
 
 def _components(n: int, these: Ints, those: Ints) -> Ints:
+    """Number the sets of points that links put together, by the first point of each."""
+    if n <= _FEW_POINTS:  # SciPy would take longer to load
+        return _few_components(n, these, those)
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     links = coo_array((np.ones(len(these), dtype=np.int8), (these, those)), shape=(n, n))
     components: Ints = connected_components(links, directed=False)[1].astype(np.int64)
     return components
+
+
+def _few_components(n: int, these: Ints, those: Ints) -> Ints:
+    """Hand the lowest number on along the links until all of a set have it."""
+    lowest, before = np.arange(n), np.empty(0, dtype=np.int64)
+    while not np.array_equal(lowest, before):
+        before, lower = lowest.copy(), np.minimum(lowest[these], lowest[those])
+        for ends in (these, those, before[these], before[those]):
+            np.minimum.at(lowest, ends, lower)
+        lowest = lowest[lowest]
+    return np.unique(lowest, return_inverse=True)[1].astype(np.int64)
 
 
 # By a common drift ----------------------------------------------------------------------------------------

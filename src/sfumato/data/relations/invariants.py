@@ -1,10 +1,11 @@
 """What a release keeps between columns, or of their order, though it changed the values.
 
 Dates that move together keep the time between them, amounts with one factor for each record their ratios, and
-whatever grows with a column its ranks. An intruder who knows the original values compares these in place of
-the values. They are found in the data, whatever method made the release: a pair of columns keeps its
-difference (its ratio) if both changed by as much in a good part of the records that changed, clearly more
-often than in a random pairing of records or of changes.
+whatever grows with a column its ranks; rotated columns are one linear map of the original ones, which a few
+known records solve. An intruder who knows the original values compares these in place of the values. They are
+found in the data, whatever method made the release: a pair of columns keeps its difference (its ratio) if
+both changed by as much in a good part of the records that changed, clearly more often than in a random
+pairing of records or of changes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
-KeptKind = Literal["differences", "ratios", "ranks"]
-KINDS: tuple[KeptKind, ...] = ("differences", "ratios", "ranks")
+KeptKind = Literal["differences", "ratios", "ranks", "linear"]
+KINDS: tuple[KeptKind, ...] = ("differences", "ratios", "ranks", "linear")
 
 _RECORDS = 20_000  # looked at
 _SHARE = 0.25  # of the changed records that must keep it
@@ -38,6 +39,7 @@ _STEP_PER_ERROR = 50  # a step so much wider than the error parts hardly any two
 _FINEST, _COARSEST = 1e-9, 5e-3  # step, as a share of the spread
 _LARGEST = 1e150  # squares of larger numbers are none
 _MOST_ZEROS = 6  # in which rounded numbers may end
+_SIDES = ("original", "released")
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ class KeptRelation:
 
     An intruder compares that instead of the values. Each derived column is cut into ``steps`` of its own, so
     that what differs by rounding alone is the same; 0 leaves it as it is. ``mark`` sets the names apart from
-    those of the tables.
+    those of the tables. Of a linear map ``weights`` [1 + columns, columns] are the constant and the factors
+    that make the released values of the original ones.
     """
 
     kind: KeptKind
     columns: tuple[str, ...]
     steps: tuple[float, ...] = ()
     mark: str = ""
+    weights: tuple[tuple[float, ...], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,6 +64,8 @@ class KeptRelation:
         first, *others = self.columns
         if self.kind == "ranks":
             return tuple(f"rank of `{name}`{self.mark}" for name in self.columns)
+        if self.kind == "linear":
+            return tuple(f"`{name}` as mapped{self.mark}" for name in self.columns)
         sign = "−" if self.kind == "differences" else "/"
         return tuple(f"`{name}` {sign} `{first}`{self.mark}" for name in others)
 
@@ -67,22 +73,28 @@ class KeptRelation:
         """Whether a table has all these columns, with exact values."""
         return all(name in table.schema and _is_exact(table, name) for name in self.columns)
 
-    def derive(self, table: Table, among: Table | None = None) -> Table:
+    def derive(self, table: Table, among: Table | None = None, *, released: bool = False) -> Table:
         """The table with what is kept in place of the columns themselves, missing where one of them is.
 
         Ranks are those in the table itself, or those that its values have among the records of another one.
+        What is ``released`` was mapped already.
         """
         derived = table
-        for name, values in zip(self.names, self._values(table, among or table), strict=True):
+        columns = self._values(table, among or table, released=released)
+        for name, values in zip(self.names, columns, strict=True):
             series = pl.Series(values, nan_to_null=True)
             derived = derived.with_values(name, series, column=Column(name, Kind.CONTINUOUS, Role.KEY))
         return derived.select(name for name in derived.names if name not in self.columns)
 
-    def _values(self, table: Table, among: Table) -> Iterable[Floats]:
+    def _values(self, table: Table, among: Table, *, released: bool) -> Iterable[Floats]:
         if self.kind == "ranks":
             return [_ranks(_numbers(table, name), _numbers(among, name)) for name in self.columns]
         read = [_read(_numbers(table, name), self.kind) for name in self.columns]
         steps = self.steps or (0.0,) * len(self.names)
+        if self.kind == "linear":
+            found = np.column_stack(read)
+            found = found if released else _with_constant(found) @ np.array(self.weights)
+            return [_cut(each, step) for each, step in zip(found.T, steps, strict=True)]
         return [_cut(each - read[0], step) for each, step in zip(read[1:], steps, strict=True)]
 
 
@@ -105,6 +117,7 @@ def kept_relations(
         between = max((pair.share for pair in pairs if column.name in pair.names), default=0.0)
         if 0 < _rank_share(column) >= between:
             found.append(KeptRelation("ranks", (column.name,)))
+    found += _linear_maps([column for column in columns if not column.is_date and column.is_changed])
     return tuple(_with_free_names(each, {*original.names, *released.names}) for each in found)
 
 
@@ -228,7 +241,7 @@ def _ranks(values: Floats, among: Floats) -> Floats:
 
 def _read(values: Floats, kind: KeptKind) -> Floats:
     """Values such that what is kept of them is their difference; of ratios logarithms."""
-    if kind == "differences":
+    if kind != "ratios":
         return values
     logs: Floats = np.log(np.where(values == 0, np.nan, np.abs(values)))
     return logs
@@ -374,3 +387,54 @@ def _rank_share(column: _ColumnChange, *, all_moved: bool = False) -> float:
 def _below(sizes: Ints) -> Floats:
     """How many are less than each distinct value, of which there are so many."""
     return (np.cumsum(sizes) - sizes).astype(np.float64)
+
+
+# Linear maps ----------------------------------------------------------------------------------------------
+
+
+def _linear_maps(columns: Sequence[_ColumnChange]) -> list[KeptRelation]:
+    """The map of several changed columns, if one explains nearly all their released values, up to rounding.
+
+    Columns that others do not help to explain are left out: what is kept of these is told by their ranks.
+    """
+    while len(columns) > 1:
+        original, released = (np.column_stack([getattr(each, side) for each in columns]) for side in _SIDES)
+        there = ~(np.isnan(original) | np.isnan(released)).any(axis=1)
+        original, released = original[there], released[there]
+        if len(original) < max(_MIN_RECORDS, 3 * len(columns)):
+            return []
+        weights = _least_squares(original, released)
+        off = np.abs(released - _with_constant(original) @ weights)
+        alone = np.column_stack(
+            [
+                np.abs(values - _with_constant(own) @ _least_squares(own, values))
+                for own, values in zip(
+                    np.hsplit(original, len(columns)), np.hsplit(released, len(columns)), strict=True
+                )
+            ]
+        )
+        near = np.array([each.units[1] / 2 for each in columns]) + _TOLERANCE * released.std(axis=0)
+        explained, needless = ((each <= near).mean(axis=0) >= _NEARLY_ALL for each in (off, alone))
+        if (kept := explained & ~needless).all():
+            steps = [
+                _step(_DerivedAgreement(there, each <= width, each, float(spread)))
+                for each, width, spread in zip(off.T, near, released.std(axis=0), strict=True)
+            ]
+            names = tuple(each.name for each in columns)
+            return [KeptRelation("linear", names, tuple(steps), weights=tuple(map(tuple, weights.tolist())))]
+        columns = [column for column, flag in zip(columns, kept, strict=True) if flag]
+    return []
+
+
+def _with_constant(values: Floats) -> Floats:
+    return np.column_stack((np.ones(len(values)), values))
+
+
+def _least_squares(original: Floats, released: Floats) -> Floats:
+    """The constant and the factors [1 + columns, released] that explain released values best."""
+    centres, spreads = original.mean(axis=0), original.std(axis=0)
+    spreads[spreads == 0] = 1.0
+    factors = np.linalg.lstsq(_with_constant((original - centres) / spreads), released)[0]
+    factors[1:] /= spreads[:, None]
+    factors[0] -= centres @ factors[1:]
+    return factors.astype(np.float64)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations, product
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -133,15 +134,21 @@ def right_by_chance(numbers: Ints, units: Ints) -> float:
     is at least the chance that one is, and nearly that where it is small.
     """
     sizes, of_unit = np.bincount(numbers), np.bincount(units[units >= 0])
-    kinds = [np.unique(each[each > 1], return_counts=True) for each in (sizes, of_unit)]
-    expected = 0.0
-    for size, sets in zip(*(each.tolist() for each in kinds[0]), strict=True):
+    (kinds, sets), (ns, owners) = (np.unique(e[e > 1], return_counts=True) for e in (sizes, of_unit))
+    logs, expected = _log_factorials(len(of_unit) and int(of_unit.max())), 0.0
+    for size, n_sets in zip(kinds.tolist(), sets.tolist(), strict=True):
         m = size // 2 + 1
+        first = int(np.searchsorted(ns, m))  # the units that have so many records
         most = _log_choose(size, m) - _log_choose(len(numbers), m)
-        owners = zip(*(each.tolist() for each in kinds[1]), strict=True)
-        chance = sum(count * math.exp(min(most + _log_choose(n, m), 0.0)) for n, count in owners if n >= m)
-        expected += sets * min(chance, 1.0)
+        choices = most + logs[ns[first:]] - math.lgamma(m + 1) - logs[ns[first:] - m]
+        expected += n_sets * min(float(owners[first:] @ np.exp(np.minimum(choices, 0.0))), 1.0)
     return expected
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(most: int) -> Floats:
+    """The logarithms of the factorials of 0, 1, …, so many."""
+    return np.fromiter(map(math.lgamma, range(1, most + 2)), dtype=np.float64, count=most + 1)
 
 
 def _log_choose(n: int, m: int) -> float:
@@ -194,7 +201,7 @@ class _UnitRecords:
 
     def coding(self, name: str) -> Coding:
         """The values of a column as codes, 0 where missing."""
-        return self.table.remember(name, "coding", lambda: column_codes(self.table, name))
+        return column_codes(self.table, name)
 
     def numbers(self, name: str) -> Floats | None:
         """A column with an order as numbers; None where it has none, or holds more than exact numbers."""

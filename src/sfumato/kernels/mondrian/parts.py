@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sfumato.kernels.arrays import Codes, Flags, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
 from sfumato.kernels.mondrian import cuts
 from sfumato.kernels.mondrian.cuts import (
     GAIN,
@@ -23,7 +23,9 @@ from sfumato.kernels.mondrian.cuts import (
     number_labels,
     separate,
 )
-from sfumato.kernels.threads import Tick
+from sfumato.kernels.threads import CompileAllowance, Tick
+
+_ALLOWANCE = CompileAllowance(100_000)  # codes looked at, by Python
 
 #: Gains below this many nats for each record are rounding.
 NO_GAIN = 1e-12
@@ -87,11 +89,13 @@ def partition(
     opens[0] = True
     parts, tried = np.array([[0, n]], dtype=np.int64), np.zeros((1, d, 3), dtype=np.bool_)
     done, cut_at = 0, [np.zeros((0, 4), dtype=np.int64)]
+    small = target is None and _ALLOWANCE.takes(n * d * n.bit_length())
     while len(parts):
         now = CutRound(parts, tried, np.full((len(parts), 3), -1, dtype=np.int64))
         if target is not None:
             _cut_by_gain(keys, work, now, rules)
-        cuts.cut_all(keys, work, now, rules)
+        with by_python(small):
+            cuts.cut_all(keys, work, now, rules)
         cut = now.cuts[:, 0] >= 0
         now = CutRound(parts[cut], tried[cut], now.cuts[cut])
         done += int(np.diff(parts[~cut], axis=1).sum())
@@ -105,7 +109,8 @@ def partition(
         if tick is not None:
             tick(done, n)
     starts = np.append(np.flatnonzero(opens), n)
-    return work.rows, starts, cuts.borders(keys, np.concatenate(cut_at), starts)
+    with by_python(small):
+        return work.rows, starts, cuts.borders(keys, np.concatenate(cut_at), starts)
 
 
 def _next_parts(now: CutRound, taken: Flags, k: int) -> tuple[Ints, Flags, int]:

@@ -7,18 +7,20 @@ finely its classes are divided, the nodes below it are ruled out as well.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import product
+from functools import cached_property, partial
+from itertools import combinations, product
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
 from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
+from sfumato.data.classes.packing import blocks
 from sfumato.data.generalised.levels import GeneralisationLattice
 from sfumato.errors import RefusedError
 from sfumato.kernels.arrays import Flags, Ints
@@ -26,6 +28,9 @@ from sfumato.methods._recoding.objectives import NodeClasses, Objective, Tally
 
 #: What becomes of the suppressed records: covered by wildcards, or left out; or nothing is suppressed.
 Leftover = Literal["none", "suppressed", "dropped"]
+
+#: What a search knows of a node: met what is asked, or not, by its own look or for one above did not.
+NodeState = Literal["optimum", "met", "failed", "ruled out", "not looked at"]
 
 #: Scores that differ by no more than this are equal.
 FLOAT_TOLERANCE = 1e-12
@@ -35,6 +40,8 @@ _MARKED = 2**26
 _COUNTABLE = 2**62
 #: How many nodes that are ruled out may be passed by for each that is looked at.
 _PASSED = 2_000
+#: From so many distinct combinations of values on, nodes are ruled out by one or two keys first.
+_MANY_COMBINATIONS = 2**17
 #: How many classes of former nodes are kept for those above them, and of how many nodes.
 _KEPT_CLASSES, _KEPT_NODES = 4_000_000, 512
 
@@ -44,8 +51,13 @@ class LatticeNode:
     """A node with its classes."""
 
     classes: NodeClasses
-    of_combination: Ints  # [combinations] the class of each
+    locate: Callable[[], Ints] = field(repr=False)  # see `of_combination`
     finer: tuple[Mapping[str, Counts], Ints]  # counts of sensitive columns in parts, and whose parts they are
+
+    @cached_property
+    def of_combination(self) -> Ints:
+        """The class of each combination: few nodes are asked."""
+        return self.locate()
 
     @cached_property
     def counts(self) -> Mapping[str, Counts]:
@@ -55,7 +67,7 @@ class LatticeNode:
 
     def parts_of(self, coarser: Ints, bottom: LatticeNode) -> tuple[Mapping[str, Counts], Ints]:
         """What the counts of coarser classes are added up from: these if they are known, or all there are."""
-        if "counts" in self.__dict__:
+        if "counts" in self.__dict__ or not bottom.finer[0]:
             return self.counts, coarser
         return bottom.counts, coarser[self.of_combination]
 
@@ -72,21 +84,25 @@ class RollUp:
         self, lattice: GeneralisationLattice, counts: Mapping[str, Counts], tallies: Sequence[Tally]
     ) -> None:
         self.lattice = lattice
+        self._divides = bool(counts or tallies)  # whether more than sizes is added up
         n = len(lattice.counts)
-        classes = NodeClasses(
-            np.zeros(len(lattice.keys), dtype=np.int64),
-            np.arange(n),
-            lattice.counts,
-            lattice.weights,
-            tuple(tallies),
-        )
-        bottom = LatticeNode(classes, np.arange(n), (counts, np.arange(n)))
-        self._recent_nodes: list[LatticeNode] = [bottom]
-        room = max(2, min(_KEPT_NODES, _KEPT_CLASSES // max(n, 1)))
-        self._levels = np.full((room, len(lattice.keys)), np.iinfo(np.int64).max, dtype=np.int64)
-        self._sizes = np.full(room, np.iinfo(np.int64).max, dtype=np.int64)
-        self._levels[0], self._sizes[0] = 0, n
-        self._oldest = 1  # the bottom stays
+        places = np.empty(n, dtype=np.int64)
+        for block in blocks(n):
+            places[block] = np.arange(block.start, block.stop)
+        none = np.zeros(len(lattice.keys), dtype=np.int64)
+        classes = NodeClasses(none, places, lattice.counts, lattice.weights, tuple(tallies))
+        self._bottom = LatticeNode(classes, lambda: places, (counts, places))
+        self._recent_nodes = [self._bottom] * _KEPT_NODES
+        self._levels = np.full((_KEPT_NODES, len(lattice.keys)), np.iinfo(np.int64).max, dtype=np.int64)
+        self._sizes = np.zeros(_KEPT_NODES, dtype=np.int64)
+        self._levels[0], self._sizes[0] = 0, n  # the bottom stays
+        self._free, self._places_in_use, self._cost = list(range(2, _KEPT_NODES)), deque[tuple[int, int]](), 0
+
+    def keep_below(self, levels: Sequence[int]) -> None:
+        """Keep a node for good: all that will be asked for are above it."""
+        node = self.at(levels)
+        self._recent_nodes[1], self._levels[1] = node, node.classes.levels
+        self._sizes[1] = len(node.classes.counts)
 
     def at(self, levels: Sequence[int]) -> LatticeNode:
         """The classes of a node."""
@@ -95,34 +111,45 @@ class RollUp:
         source = self._recent_nodes[int(np.argmin(np.where(usable, self._sizes, np.iinfo(np.int64).max)))]
         if (source.classes.levels == wanted).all():
             return source
-        keys, lattice, finer = np.arange(len(wanted)), self.lattice, source.classes
-        merged = kernels.lattice.CoarserClasses(
-            *kernels.lattice.merge(
-                lattice.leaves,
-                lattice.labels,
-                lattice.starts[keys, wanted],
-                lattice.sizes[keys, wanted],
-                (finer.firsts, finer.counts, finer.weights),
-            )
-        )
-        n_classes = len(merged.counts)
-        tallies = tuple(tally.join_classes(merged.of_part, n_classes) for tally in finer.tallies)
-        node = LatticeNode(
-            NodeClasses(wanted, merged.firsts, merged.counts, merged.weights, tallies),
-            merged.of_part[source.of_combination],
-            source.parts_of(merged.of_part, self._recent_nodes[0]),
-        )
+        of_part = np.empty(len(source.classes.counts) if self._divides else 0, dtype=np.int64)
+        classes = self._merge(source.classes, wanted, of_part)
+        if self._divides:
+            of_combination = of_part[source.of_combination]
+            node = LatticeNode(classes, lambda: of_combination, source.parts_of(of_part, self._bottom))
+        else:
+            node = LatticeNode(classes, partial(self._locate, wanted), ({}, of_part))
         self._keep(node)
         return node
 
+    def _merge(self, finer: NodeClasses, wanted: Ints, of_part: Ints) -> NodeClasses:
+        keys, lattice = np.arange(len(wanted)), self.lattice
+        starts, sizes = lattice.starts[keys, wanted], lattice.sizes[keys, wanted]
+        parts = (finer.firsts, finer.counts, finer.weights, of_part)
+        firsts, counts, weights = kernels.lattice.merge(lattice.leaves, lattice.labels, starts, sizes, parts)
+        tallies = tuple(each.join_classes(of_part, len(counts)) for each in finer.tallies)
+        return NodeClasses(wanted, firsts, counts, weights, tallies)
+
+    def _locate(self, wanted: Ints) -> Ints:
+        """The class of each combination at a node: they are numbered alike from wherever they are joined."""
+        of_part: Ints = np.empty(len(self._bottom.classes.counts), dtype=np.int64)
+        self._merge(self._bottom.classes, wanted, of_part)
+        return of_part
+
     def _keep(self, node: LatticeNode) -> None:
-        place = self._oldest
-        if place == len(self._recent_nodes):
-            self._recent_nodes.append(node)
-        else:
-            self._recent_nodes[place] = node
-        self._levels[place], self._sizes[place] = node.classes.levels, len(node.classes.counts)
-        self._oldest = place + 1 if place + 1 < len(self._sizes) else 1
+        """Keep a node in place of the oldest ones: so many that their classes are not too many."""
+        n = len(self._bottom.classes.counts)
+        cost = len(node.classes.counts) + (n if self._divides else 0)
+        most = max(_KEPT_CLASSES, n // 4)
+        while self._places_in_use and (self._cost + cost > most or not self._free):
+            place, former = self._places_in_use.popleft()
+            self._levels[place], self._recent_nodes[place] = np.iinfo(np.int64).max, self._bottom
+            self._free.append(place)
+            self._cost -= former
+        place = self._free.pop()
+        self._recent_nodes[place], self._levels[place] = node, node.classes.levels
+        self._sizes[place] = len(node.classes.counts)
+        self._places_in_use.append((place, cost))
+        self._cost += cost
 
 
 class NodeJudge(Protocol):
@@ -202,8 +229,9 @@ class LatticeSearch:
         """Search; give whether the best node was proved to be the best."""
         top = tuple(int(height) - 1 for height in self._heights)
         self._look(top)
+        low = self._rule_out_by_few_keys(top)
         if self.n_nodes > 1:
-            self._descend(self._chain((0,) * len(top)), lambda levels: self._look(levels)[0])
+            self._descend(self._chain(low), lambda levels: self._look(levels)[0])
         if self.n_nodes > self.budget:  # the proof may not be had: what is found had better be good
             self._improve()
         front: Any = kernels.lattice.frontier()
@@ -230,6 +258,36 @@ class LatticeSearch:
                     kernels.lattice.raise_bounds(front, self._heights, np.asarray(levels), bound)
             self.run.tell(self.title, self.looked_at, min(self.budget, self.n_nodes))
 
+    def _rule_out_by_few_keys(self, top: tuple[int, ...]) -> tuple[int, ...]:
+        """The lowest level that each key allows, whatever the others show; pairs of keys are tried too.
+
+        Where all others are at the top there are few classes, and what fails there fails at all nodes below
+        (Incognito). Of few combinations of values every node has few classes: all levels may be allowed.
+        """
+        if not self.judge.rules_out or len(self.lattice.counts) < _MANY_COMBINATIONS:
+            return (0,) * len(top)
+        low = list(top)
+        for key in range(len(top)):
+            chain = [(*top[:key], level, *top[key + 1 :]) for level in range(top[key] + 1)]
+            self._look(chain[0])  # the others are joined from its classes
+            low[key] = self._descend(chain, lambda levels: not self._look(levels)[1])[key]
+        self.roll_up.keep_below(low)
+        for pair in combinations(range(len(top)), 2):
+            self._look(tuple(low[key] if key in pair else level for key, level in enumerate(top)))
+        return tuple(low)
+
+    def node_states(self) -> dict[tuple[int, ...], NodeState]:
+        """What is known of every node, by its levels; only for lattices whose nodes are marked one by one."""
+        known = {node: "met" if allowed else "failed" for node, (allowed, _) in self._seen.items()}
+        out = self._marks.reshape(tuple(self._heights))
+        found: dict[tuple[int, ...], NodeState] = {}
+        for levels in product(*map(range, self.lattice.heights)):
+            unseen = "ruled out" if out[levels] else "not looked at"
+            found[levels] = cast("NodeState", known.get(levels, unseen))
+        if self.best is not None:
+            found[self.best.node.levels] = "optimum"
+        return found
+
     @property
     def _bounds(self) -> bool:
         """Whether the objective has bounds that only classes tell."""
@@ -254,13 +312,16 @@ class LatticeSearch:
             chain.append(tuple(here))
         return chain
 
-    def _descend(self, chain: list[tuple[int, ...]], holds: Callable[[tuple[int, ...]], bool]) -> None:
+    def _descend(
+        self, chain: list[tuple[int, ...]], holds: Callable[[tuple[int, ...]], bool]
+    ) -> tuple[int, ...]:
         """Look for the lowest node of a chain that something holds for, by halving."""
         low, high = 0, len(chain) - 1
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if holds(chain[middle]) else (middle + 1, high)
         self._look(chain[low])
+        return chain[low]
 
     def _improve(self) -> None:
         """Go from the best node to a better neighbour, one key lower or one lower and another higher."""

@@ -1,0 +1,189 @@
+"""Columns past the memory: a large one lies in a file of a scratch folder that is mapped into memory.
+
+Tables stay what they are, polars frames, and so does every answer: the same code reads a mapped column as it
+reads one in memory, and the system takes its pages back when others need them. What takes memory is then the
+work on a column, never the table. A file is removed from its folder as soon as it is mapped: the disk is free
+again once no table holds the column, and no end of the process, however sudden, leaves anything behind.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import os
+import secrets
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato import kernels
+from sfumato.errors import MissingDependencyError, WriteError
+
+#: Columns of fewer records stay in memory, unless a test wants many small files.
+_MIN_RECORDS = 2**18
+#: Bytes of a record in an array of numbers, and of the smallest array that is ever put into a file.
+_BYTES, _MIN_BYTES = 8, 2**14
+#: Codes of categories and decimals are copied when they are mapped, and flags are small: nothing is gained.
+_IN_MEMORY = (pl.Categorical, pl.Enum, pl.Decimal, pl.Object, pl.Null, pl.Boolean)
+
+
+class ColumnStore:
+    """A scratch folder for large columns; ``with store.active():`` tables keep theirs there."""
+
+    def __init__(self, folder: Path, *, min_records: int = _MIN_RECORDS) -> None:
+        self._arrow = _pyarrow()
+        self._folder, self._min_records = folder, min_records
+        self._starts: list[int] = []  # of what is mapped, in ascending order
+        self._ends: dict[int, int] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[ColumnStore]:
+        """Let the tables that are made here keep their large columns in files, and so large arrays."""
+        token = _ACTIVE.set(self)
+        try:
+            with self._arrays_in_file():
+                yield self
+        except MemoryError:
+            raise _full() from None
+        finally:
+            _ACTIVE.reset(token)
+
+    def _arrays_in_file(self) -> AbstractContextManager[None]:
+        """Large arrays of numpy lie in a file too, where the system can do it."""
+        if sys.platform != "linux":
+            return nullcontext()
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            kept_open = os.dup(file.fileno())
+        least = max(_BYTES * self._min_records, _MIN_BYTES)
+        made: AbstractContextManager[None] = kernels.allocation.arrays_in_file(kept_open, min_bytes=least)
+        return made
+
+    def keep(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The same frame with its large columns in files; those that are there already stay as they are."""
+        if frame.height < self._min_records:
+            return frame
+        return pl.DataFrame([self.keep_column(frame[name]) for name in frame.columns])
+
+    def keep_column(self, series: pl.Series) -> pl.Series:
+        """The same column, in a file."""
+        if len(series) < self._min_records or series.dtype in _IN_MEMORY or self._has(series):
+            return series
+        return self._map(self._write(series)).alias(series.name)
+
+    def collect_rows(self, lazy: pl.LazyFrame) -> pl.DataFrame:
+        """The records of a file, read block by block, each column then put together in a file of its own."""
+        path = self._folder / f"{secrets.token_hex(16)}.rows"
+        try:
+            lazy.sink_ipc(path, compression="uncompressed", maintain_order=True)
+            path.chmod(0o600)
+            with path.open("rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError:
+            raise _full() from None
+        finally:
+            path.unlink(missing_ok=True)
+        rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._arrow.py_buffer(content))).read_all()
+        return pl.DataFrame([
+            self.keep_column(pl.Series(name, rows.column(name)).rechunk()) for name in rows.column_names
+        ])  # fmt: skip
+
+    def _write(self, series: pl.Series) -> Path:
+        """Write a column as one batch, so that it is one piece when it is mapped."""
+        path = self._folder / f"{secrets.token_hex(16)}.column"
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                series.alias("").to_frame().write_ipc(file, record_batch_size=max(len(series), 1))
+        except (OSError, pl.exceptions.PolarsError):
+            path.unlink(missing_ok=True)
+            raise _full() from None
+        return path
+
+    def _map(self, path: Path) -> pl.Series:
+        with path.open("rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        path.unlink()
+        buffer = self._arrow.py_buffer(content)
+        bisect.insort(self._starts, buffer.address)
+        self._ends[buffer.address] = buffer.address + buffer.size
+        weakref.finalize(content, self._forget, buffer.address)
+        table = self._arrow.ipc.open_file(self._arrow.BufferReader(buffer)).read_all()
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
+        return frame.to_series()
+
+    def _forget(self, start: int) -> None:
+        self._starts.remove(start)
+        del self._ends[start]
+
+    def _has(self, series: pl.Series) -> bool:
+        """Whether a column lies in one of the files: that all its values do."""
+        if series.n_chunks() != 1:
+            return False
+        buffers = series.to_arrow(compat_level=pl.CompatLevel.newest()).buffers()
+        values = [each.address for each in buffers if each is not None and each.size >= len(series)]
+        return bool(values) and all(map(self._is_mapped, values))
+
+    def _is_mapped(self, address: int) -> bool:
+        place = bisect.bisect_right(self._starts, address) - 1
+        return place >= 0 and address < self._ends[self._starts[place]]
+
+
+_ACTIVE: ContextVar[ColumnStore | None] = ContextVar("column store", default=None)
+
+
+def active_store() -> ColumnStore | None:
+    """The store in which tables keep their columns here; None where they stay in memory."""
+    return _ACTIVE.get()
+
+
+def store_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame as tables hold it: with large columns in files, where a store is active."""
+    store = _ACTIVE.get()
+    return frame if store is None else store.keep(frame)
+
+
+def store_column(series: pl.Series) -> pl.Series:
+    """A column as tables hold it: in a file, if it is large and a store is active."""
+    store = _ACTIVE.get()
+    return series if store is None else store.keep_column(series)
+
+
+def collect(lazy: pl.LazyFrame, *, by_rows: bool = False) -> pl.DataFrame:
+    """The frame that a file holds; where a store is active, one column after the other lies in memory.
+
+    A file whose records are written ``by_rows`` is gone through once, into a file of columns.
+    """
+    store = _ACTIVE.get()
+    if store is None:
+        return lazy.collect()
+    if by_rows:
+        return store.collect_rows(lazy)
+    names = lazy.collect_schema().names()
+    return pl.DataFrame(
+        [store.keep_column(lazy.select(pl.nth(i)).collect().to_series()) for i in range(len(names))]
+    )
+
+
+def _full() -> WriteError:
+    return WriteError(
+        "The scratch folder is full or cannot be written to.", hint="name one with more room, `--scratch DIR`"
+    )
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.ipc
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of(
+            "pyarrow", extra="frames", purpose="keeping columns in files"
+        ) from None
+    return pa

@@ -1,0 +1,141 @@
+"""Columns in files: the same values, nothing left behind, and a sentence where the disk is full."""
+
+import errno
+import gc
+import sys
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from sfumato.data.column_store import ColumnStore, active_store, collect, store_columns
+from sfumato.engines.stream import memory_in_use
+from sfumato.errors import WriteError
+
+
+@pytest.fixture
+def store(tmp_path):
+    with ColumnStore(tmp_path, min_records=1).active() as active:
+        yield active
+
+
+MIXED = pl.DataFrame({
+    "whole": [3, None, -5],
+    "number": [0.5, float("nan"), None],
+    "text": ["", None, "a text that is longer than a short one"],
+    "day": [date(2026, 1, 2), None, date(1900, 1, 1)],
+    "truth": [True, None, False],
+    "range": [{"lo": 1.0, "hi": 2.0}, None, {"lo": None, "hi": 5.0}],
+    "set": [["a", "b"], [], None],
+    "money": [Decimal("1.20"), None, Decimal("-3.40")],
+    "category": pl.Series(["x", None, "y"], dtype=pl.Categorical),
+    "empty": pl.Series([None, None, None], dtype=pl.Null),
+})  # fmt: skip
+
+
+def test_every_type_comes_back_as_it_was(store, tmp_path):
+    kept = store.keep(MIXED)
+    assert_frame_equal(kept, MIXED)
+    assert kept.schema == MIXED.schema
+    assert not list(tmp_path.iterdir())  # the files are gone as soon as they are mapped
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(), st.just(-0.0))), st.lists(st.one_of(st.none(), st.text())))
+def test_random_columns_come_back_to_the_last_bit(tmp_path_factory, numbers, texts):
+    store = ColumnStore(tmp_path_factory.mktemp("scratch"), min_records=1)
+    series = pl.Series("n", numbers, dtype=pl.Float64)
+    kept = store.keep_column(series)
+    assert kept.is_null().to_list() == series.is_null().to_list()
+    assert kept.fill_null(0).to_numpy().tobytes() == series.fill_null(0).to_numpy().tobytes()
+    words = pl.Series("t", texts, dtype=pl.String)
+    assert store.keep_column(words).to_list() == words.to_list()
+
+
+def test_a_column_in_a_file_is_not_written_again(store, monkeypatch):
+    kept = store.keep(MIXED)
+    monkeypatch.setattr(store, "_write", lambda series: pytest.fail(f"{series.name} was written again"))
+    again = store.keep(kept)
+    assert_frame_equal(
+        store.keep(again.with_columns(pl.col("whole").alias("same"))), again.with_columns(same="whole")
+    )
+
+
+def test_it_forgets_what_no_table_holds(store):
+    kept = store.keep_column(MIXED["number"])
+    assert len(store._starts) == 1
+    del kept
+    gc.collect()
+    assert not store._starts
+    assert not store._ends
+
+
+def test_files_and_rooms_are_for_their_owner_alone(store, tmp_path, monkeypatch):
+    modes = []
+    monkeypatch.setattr(
+        store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or MIXED["whole"]
+    )
+    store.keep_column(MIXED["whole"])
+    assert modes == [0o600]
+
+
+def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_ipc", full)
+    with pytest.raises(WriteError, match="scratch folder is full"):
+        store.keep_column(MIXED["whole"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_texts_are_read_row_by_row_into_columns(store, tmp_path):
+    path = tmp_path / "x.csv"
+    pl.DataFrame({"a": ["1", None, "late"] * 1000, "*": ["x"] * 3000}).write_csv(path)
+    lazy = pl.scan_csv(path, infer_schema=False)
+    assert_frame_equal(collect(lazy, by_rows=True), lazy.collect())
+    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_without_a_store_nothing_is_written(tmp_path):
+    assert active_store() is None
+    assert store_columns(MIXED) is MIXED
+
+
+def test_few_records_stay_in_memory(tmp_path):
+    store = ColumnStore(Path("nowhere"))
+    assert store.keep(MIXED) is MIXED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arrays lie in files on Linux only")
+def test_large_arrays_lie_in_a_file_and_hold_the_same(tmp_path):
+    with ColumnStore(tmp_path).active():
+        before, numbers = memory_in_use(), np.arange(10_000_000)
+        squares = numbers.astype(np.float64) ** 2
+        zeros, few = np.zeros(10_000_000), np.ones(10)
+        grown = np.arange(1_000_000)
+        grown.resize(5_000_000, refcheck=False)
+        assert memory_in_use() - before < 50_000_000
+        assert not list(tmp_path.iterdir())
+    assert (squares[-1], zeros.sum(), few.sum()) == (9_999_999.0**2, 0.0, 10.0)  # they outlive the store
+    assert (grown[999_999], grown[1_000_000:].sum()) == (999_999, 0)
+    assert np.array_equal(np.sort(squares[::-1]), squares)
+
+    def is_open():
+        return any(str(tmp_path) in str(each.readlink()) for each in files if each.is_symlink())
+
+    files = list(Path("/proc/self/fd").iterdir())
+    assert is_open()
+    del numbers, squares, zeros, grown
+    assert not is_open()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arrays lie in files on Linux only")
+def test_an_array_that_the_disk_has_no_room_for_is_a_sentence(tmp_path):
+    with pytest.raises(WriteError, match="scratch folder is full"), ColumnStore(tmp_path).active():
+        np.empty(2**56, dtype=np.int8)
