@@ -9,7 +9,7 @@ INSTALL := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/py
 
 # Which tests stay in one process is said in tests/conftest.py; compiled tests are kept for the next run.
 # Linear algebra has one thread each: two that wait for each other cost ten times the work.
-TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+TRY := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadscope --no-loadscope-reorder
 
 # For researchers, taking every proposal; ages matter most. One method, so that it takes seconds.
 DEMO_RELEASE := --for scientific --yes --matters birth_date -m mondrian --minutes 0.3

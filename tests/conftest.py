@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 import sfumato.methods
 from effort import FULL
@@ -69,19 +70,37 @@ Dispatcher.compile = compiling_one_at_a_time(Dispatcher.compile)
 LONG_FIRST = ("browser", "contract", "web", "cli", "reference", "property")
 
 
-def pytest_collection_modifyitems(items):
-    """Mark what `make prove` runs: properties, in full, and what `make test` leaves out because it is slow.
+def _group_of(path: Path) -> str:
+    """Tests of one file stay in one process, and those of all methods in one: only that compiles their kernels."""
+    about = path.stem.removeprefix("test_")
+    of_methods = about == "methods" or path.parent.name == "methods" or about in FAMILIES
+    return "methods" if of_methods else str(path)
 
-    Tests of one file stay in one process, and those of all methods in one: only that one compiles their kernels.
-    """
+
+class _ByGroup(LoadScopeScheduling):
+    """Deal groups to processes; xdist's own marker of groups is not heard by every version of pytest."""
+
+    def _split_scope(self, nodeid):
+        return _group_of(Path(nodeid.split("::")[0]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Have groups stay together."""
+    return _ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what `make prove` runs (properties, and what is slow), and put first what takes long."""
     turns = {}
     for item in items:
-        about, folder = item.path.stem.removeprefix("test_"), item.path.parent.name
-        methods = about == "methods" or folder == "methods" or about in FAMILIES
-        item.add_marker(pytest.mark.xdist_group("methods" if methods else str(item.path)))
         if item.get_closest_marker("slow") or hasattr(getattr(item, "obj", None), "hypothesis"):
             item.add_marker(pytest.mark.prove)
-        turns[item] = -1 if methods else LONG_FIRST.index(folder) if folder in LONG_FIRST else len(LONG_FIRST)
+        folder = item.path.parent.name
+        of_methods = _group_of(item.path) == "methods"
+        turns[item] = (
+            -1 if of_methods else LONG_FIRST.index(folder) if folder in LONG_FIRST else len(LONG_FIRST)
+        )
     items.sort(key=turns.__getitem__)
 
 

@@ -86,6 +86,7 @@ def serving(folder, history, **more):
     thread = threading.Thread(target=made.server.run, kwargs={"sockets": [made._socket]}, daemon=True)
     thread.start()
     while not made.server.started:
+        assert thread.is_alive(), "the server did not start"
         time.sleep(0.05)
     try:
         yield made

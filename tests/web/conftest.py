@@ -55,4 +55,14 @@ def source(folder, request):
 def client(server):
     made = Client(server)
     made.enter()
+    made.jobs = server.guard.app.state.own.jobs.jobs
     return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_job_is_left(client):
+    """Stop what a file of tests has put in line at the page that all share: the next would wait for it."""
+    yield
+    for job in [each for each in client.jobs.values() if not each.is_over]:
+        client.post(f"/jobs/{job.id}/stop", {})
+        client.wait_for(f"/jobs/{job.id}")

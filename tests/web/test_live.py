@@ -1,5 +1,6 @@
 """The desk answers at once: what it remembers never changes an answer, and a sample meets no requirement."""
 
+import os
 import random
 from dataclasses import replace
 
@@ -239,7 +240,8 @@ def test_a_file_is_read_once_for_its_questions_and_its_desk(monkeypatch):
     assert desk.held is None
 
 
-def test_a_first_answer_is_rehearsed_on_a_few_records():
+def test_a_first_answer_is_rehearsed_on_a_few_records(monkeypatch):
+    monkeypatch.setattr(os, "nice", lambda _more: None)  # the tests after it shall not go slowly
     assert TASKS["rehearse"](new_desk(), source="live.csv", reading={}) is None
 
 

@@ -51,7 +51,7 @@ class Worker:
 
     def _start(self) -> None:
         self._pipe, there = _SPAWN.Pipe()
-        self._stop = _SPAWN.Event()
+        self._stop = _SPAWN.RawValue("b", 0)  # without a lock, which a killed process would keep for ever
         self._process = _SPAWN.Process(target=_work, args=(there, self._stop, self._folder), daemon=True)
         self._process.start()
         there.close()
@@ -86,7 +86,7 @@ class Worker:
 
     def stop(self) -> None:
         """Ask the present task to end."""
-        self._stop.set()
+        self._stop.value = 1
 
     def close(self) -> None:
         """End the process, now; it is not started again."""
@@ -94,7 +94,9 @@ class Worker:
             self._closed = True
             self._process.kill()
             self._process.join(2)
+        if self._lock.acquire(timeout=2):  # a pipe is not closed while another thread reads from it
             self._pipe.close()
+            self._lock.release()
 
 
 def _work(pipe: Connection, stop: Any, folder: str) -> None:
@@ -104,7 +106,7 @@ def _work(pipe: Connection, stop: Any, folder: str) -> None:
     from sfumato.web import tasks
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
-    desk = tasks.Desk(tell=pipe.send, stopped=stop.is_set)
+    desk = tasks.Desk(tell=pipe.send, stopped=lambda: bool(stop.value))
     with contextlib.suppress(EOFError, OSError):
         while True:
             name, arguments = pipe.recv()
