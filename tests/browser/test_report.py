@@ -1,9 +1,11 @@
 """The report in a real browser: its charts are drawn, and nothing goes wrong on the way."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -72,7 +74,7 @@ def released():
         people, for_="scientific", roles=roles, minutes=0.02, methods=["mondrian"], control=0.3, seed=2**64
     )
     assert isinstance(made, Released)
-    return made.tell()
+    return replace(made, seconds=math.inf).tell()  # however long its kernels take to compile
 
 
 def assert_drawn(page, tmp_path):

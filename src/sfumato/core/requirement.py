@@ -126,6 +126,12 @@ class Requirement:
         return cls(_sure_of(measure, confidence), form["sign"], level, confidence)
 
     @property
+    def in_words(self) -> str:
+        """It without settings: *k-anonymity at least 3*."""
+        sign = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}[self.sign]
+        return f"{self.measure.title} {sign} {self.level:g}"
+
+    @property
     def required_class_size(self) -> int | None:
         """How many persons must be alike, if that is what it asks, as ``k >= 5`` does; else None."""
         measure = self.measure

@@ -1,8 +1,9 @@
 """Where numpy puts large arrays: into a file that is mapped, instead of memory that nothing backs.
 
 Numpy lets each array be taken from, and given back to, functions of one's own (NEP 49). These are compiled,
-since small arrays pass through them too. What lies before an array says where it lies: its size, and its
-place in the file or `_IN_MEMORY`.
+since small arrays pass through them too. What lies before an array says where it lies: its size, its place in
+the file or `_IN_MEMORY`, and the room it has there. Room that was given back is kept for the next arrays of
+such a size: to map it anew, and to have each page of it found again, took longer than the work on it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,13 @@ _IN_MEMORY = -1
 _BEFORE, _PAGE = 64, 4096
 #: Where numpy's table of functions has the one that sets who allocates.
 _SET_HANDLER = 304
-#: Where the settings have the fewest bytes for the file, and how much uses it: arrays, and who opened it.
-_MIN_SIZE, _IN_USE = 8, 16
+#: Where the settings have the fewest bytes for the file; how much uses it: arrays, and who opened it; whether
+#: room is kept; and the room that is kept, each with its address, size and place in the file.
+_MIN_SIZE, _IN_USE, _KEEPS, _KEPT = 8, 16, 24, 32
+#: How much room is kept, and the bytes of what is noted of each.
+_N_KEPT, _NOTE = 12, 24
+#: Room is used again for arrays of at least this share of it.
+_LEAST_SHARE = 2
 #: Of the C library: read and write, shared; from the end; free the disk and keep the length.
 _READ_WRITE, _SHARED, _FROM_END, _PUNCH_HOLE = 3, 1, 2, 3
 
@@ -45,6 +51,7 @@ def _library(name: str, n_words: int) -> Any:
 
 _malloc, _calloc, _free = _library("malloc", 1), _library("calloc", 2), _library("free", 1)
 _mmap, _munmap, _memcpy = _library("mmap", 6), _library("munmap", 2), _library("memcpy", 3)
+_memset = _library("memset", 3)
 _close = _external("close", _HALF(_HALF))
 _lseek = _external("lseek", _WORD(_HALF, _WORD, _HALF))
 _reserve = _external("posix_fallocate", _HALF(_HALF, _WORD, _WORD))
@@ -89,6 +96,17 @@ def _begin(base: int, before: int, size: int, place: int) -> int:
 
 
 @njit(cache=True)
+def _take_kept(settings: int, size: int) -> int:
+    """The note on room that is kept and of about such a size; 0 if there is none."""
+    for i in range(_N_KEPT):
+        note = settings + _KEPT + _NOTE * i
+        room = _word(note + 8)
+        if _word(note) != 0 and size <= room <= _LEAST_SHARE * size:
+            return note
+    return 0
+
+
+@njit(cache=True)
 def _take_from_file(settings: int, size: int) -> int:
     """The address of so many bytes at the end of the file; 0 if the disk is full."""
     file = np.int32(_word(settings))
@@ -98,27 +116,77 @@ def _take_from_file(settings: int, size: int) -> int:
     base = _mmap(0, size + _PAGE, _READ_WRITE, _SHARED, np.int64(file), place)
     if base == -1:
         return 0
+    _put_word(base + _PAGE - 24, size)
     _put_word(settings + _IN_USE, _word(settings + _IN_USE) + 1)
     return _begin(base, _PAGE, size, place)
+
+
+@njit(cache=True)
+def _take_large(settings: int, size: int) -> int:
+    """The address of so many bytes in the file, used before or not; 0 if the disk is full."""
+    note = _take_kept(settings, size)
+    if note == 0:
+        return _take_from_file(settings, size)
+    base, place = _word(note), _word(note + 16)
+    _put_word(note, 0)
+    _put_word(settings + _IN_USE, _word(settings + _IN_USE) + 1)
+    return _begin(base, _PAGE, size, place)
+
+
+@njit(cache=True)
+def _let_go(settings: int, base: int, room: int, place: int) -> None:
+    """Give room back to the system, and its part of the disk."""
+    _munmap(base, room + _PAGE)
+    _release(np.int32(_word(settings)), np.int32(_PUNCH_HOLE), place, room + _PAGE)
+
+
+@njit(cache=True)
+def _keep(settings: int, base: int, room: int, place: int) -> None:
+    """Keep room for other arrays; what was kept longest goes, if there is too much."""
+    last = settings + _KEPT + _NOTE * (_N_KEPT - 1)
+    if _word(last) != 0:
+        _let_go(settings, _word(last), _word(last + 8), _word(last + 16))
+    for i in range(_N_KEPT - 1, 0, -1):
+        note = settings + _KEPT + _NOTE * i
+        for each in range(0, _NOTE, 8):
+            _put_word(note + each, _word(note - _NOTE + each))
+    first = settings + _KEPT
+    _put_word(first, base)
+    _put_word(first + 8, room)
+    _put_word(first + 16, place)
+
+
+@njit(cache=True)
+def _end(settings: int) -> None:
+    """Keep no room from here on."""
+    _put_word(settings + _KEEPS, 0)
+    for i in range(_N_KEPT):
+        note = settings + _KEPT + _NOTE * i
+        if _word(note) != 0:
+            _let_go(settings, _word(note), _word(note + 8), _word(note + 16))
+            _put_word(note, 0)
 
 
 @njit(cache=True)
 def _take(settings: int, size: int) -> int:
     """The address of so many bytes, in the file if they are many; 0 if there are none."""
     if size >= _word(settings + _MIN_SIZE):
-        return _take_from_file(settings, size)
+        return _take_large(settings, size)
     base = _malloc(size + _BEFORE)
     return 0 if base == 0 else _begin(base, _BEFORE, size, _IN_MEMORY)
 
 
 @njit(cache=True)
 def _give_back(settings: int, address: int) -> None:
-    size, place = _word(address - 8), _word(address - 16)
+    place = _word(address - 16)
     if place == _IN_MEMORY:
         _free(address - _BEFORE)
     else:
-        _munmap(address - _PAGE, size + _PAGE)
-        _release(np.int32(_word(settings)), np.int32(_PUNCH_HOLE), place, size + _PAGE)
+        room = _word(address - 24)
+        if _word(settings + _KEEPS) != 0:
+            _keep(settings, address - _PAGE, room, place)
+        else:
+            _let_go(settings, address - _PAGE, room, place)
         _put_word(settings + _IN_USE, _word(settings + _IN_USE) - 1)
         if _word(settings + _IN_USE) == 0:
             _close(np.int32(_word(settings)))
@@ -132,7 +200,11 @@ def _allocate(settings: int, size: int) -> int:
 @_c_function(_WORD(_WORD, _WORD, _WORD))
 def _allocate_zeros(settings: int, n: int, width: int) -> int:
     if n * width >= _word(settings + _MIN_SIZE):
-        return _take_from_file(settings, n * width)  # what was never written is 0
+        if _take_kept(settings, n * width) == 0:
+            return _take_from_file(settings, n * width)  # what was never written is 0
+        made = _take_large(settings, n * width)
+        _memset(made, 0, n * width)
+        return made
     base = _calloc(1, n * width + _BEFORE)
     return 0 if base == 0 else _begin(base, _BEFORE, n * width, _IN_MEMORY)
 
@@ -170,7 +242,8 @@ def arrays_in_file(file: int, *, min_bytes: int) -> Iterator[None]:
 
     Arrays that are made by this thread are; kernels take their own from memory.
     """
-    settings = np.array([file, min_bytes, 1], dtype=np.int64)
+    settings = np.zeros((_KEPT + _N_KEPT * _NOTE) // 8, dtype=np.int64)
+    settings[:4] = file, min_bytes, 1, 1
     own = (_allocate, _allocate_zeros, _reallocate, _deallocate)
     functions = _Functions(settings.ctypes.data, *(each.address for each in own))
     handler = _Handler(b"sfumato", 1, functions)
@@ -184,6 +257,7 @@ def arrays_in_file(file: int, *, min_bytes: int) -> Iterator[None]:
         yield
     finally:
         _set_handler(former)
+        _end(settings.ctypes.data)
         settings[_IN_USE // settings.itemsize] -= 1
         if not settings[_IN_USE // settings.itemsize]:
             os.close(file)

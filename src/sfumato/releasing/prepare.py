@@ -373,7 +373,7 @@ def _profile_of(request: Request) -> Profile:
 
     if request.profile:
         return Profile.of(request.profile)
-    own: dict[str, Any] = {"name": "plan", "title": "What the plan requires", "summary": ""}
+    own: dict[str, Any] = {"name": "plan", "title": "", "summary": ""}
     return replace(Profile.of(DEFAULT_PROFILE), **own, intruders=(), thresholds=())
 
 

@@ -77,14 +77,15 @@ class Released:
     def title(self) -> str:
         """What the release is called on its page."""
         named = self.plan.about.title
-        return named or (f"Release: {self.profile.title}" if self.profile else "Release by a plan")
+        profile = self.profile.title if self.profile else ""
+        return named or (f"Release: {profile}" if profile else "Release by a plan")
 
     @property
     def verdict(self) -> str:
         """Whether the requirements are met, after the title of the profile and before what that is for."""
         judged = [each for each in self.outcome.judgements if each.requirement.can_fail]
         missed, unjudged = self.outcome.unmet, self.outcome.unjudged_tables
-        about = f"{self.profile.title}. " if self.profile else ""
+        about = f"{self.profile.title}. " if self.profile and self.profile.title else ""
         more = f" {self.profile.summary}" if self.profile and self.profile.summary else ""
         is_profile = self.profile is not None and self.profile.thresholds
         of = f"of the profile {self.profile.name}" if self.profile and is_profile else "of the plan"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import hashlib
 import time
 from collections.abc import Callable, Mapping
@@ -67,6 +68,7 @@ def carry_out(
         before(sum(experiment.seconds for experiment in left), len(left), len(experiments) - len(left))
     for experiment in run.track(f"paper {paper.number}", left, total=len(left)):
         ledger.keep(stage, experiment.key, None, _work(experiment, run.at("reproduce", paper.number)))
+        gc.collect()  # tables of millions of records are not to wait for it
     done = {experiment.key: dict(ledger.get(stage, experiment.key)["values"]) for experiment in experiments}
     return content_of(paper, experiments, done, one_run=bench.quick) | {
         "paper": paper.number,

@@ -58,7 +58,12 @@ def _describe_profile(name: str) -> dict[str, Any]:
         "summary": profile.summary,
         "intruders": [{"name": each.name, "reason": each.reason} for each in profile.intruders],
         "requirements": [
-            {"text": str(each.requirement), "against": list(each.scenarios), "reason": each.reason}
+            {
+                "text": str(each.requirement),
+                "words": each.requirement.in_words,
+                "against": list(each.scenarios),
+                "reason": each.reason,
+            }
             for each in profile.thresholds
             if not each.series
         ],
