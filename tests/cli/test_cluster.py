@@ -139,6 +139,16 @@ def test_the_same_bytes_and_nothing_told(cluster, table, tmp_path, monkeypatch):
     assert not re.search(rb"zanzibar|quito|98765432109876|Traceback", logs)
 
 
+def test_workers_that_are_all_lost_are_a_sentence(cluster, table, tmp_path, monkeypatch):
+    address, _, workers, _ = cluster
+    monkeypatch.setattr("sfumato.engines.cluster._SECONDS_WITHOUT_WORKERS", 1.0)
+    with sfumato.engine(address, scratch=tmp_path):
+        for each in workers:
+            each.kill()
+        with pytest.raises(DataError, match="workers that did this were killed"):
+            protect(table)
+
+
 def test_a_scheduler_that_is_lost_is_a_sentence(cluster, table, tmp_path):
     address, scheduler, _, _ = cluster
     with sfumato.engine(address, scratch=tmp_path):

@@ -39,6 +39,8 @@ _RETRIES = 3
 _SECONDS_TO_CONNECT = 20
 #: How often is looked whether long work is still awaited.
 _SECONDS_BETWEEN_LOOKS = 0.5
+#: How often is looked whether any worker is left, while nothing is answered.
+_SECONDS_WITHOUT_WORKERS = 30.0
 _ONE_THREAD = {f"{name}_THREADS": "1" for name in ("POLARS_MAX", "OPENBLAS_NUM", "OMP_NUM", "NUMBA_NUM")}
 #: What dask must not do: pause a worker whose own arrays are large, write its memory to disk, show a page.
 _SETTINGS = {
@@ -65,7 +67,7 @@ class ClusterEngine(StreamEngine):
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         """Apply ``work`` to every item on some worker; results come in the order of the items."""
         rest, waiting = iter(items), deque[tuple[Parcel, Any]]()
-        n_ahead = _TASKS_AHEAD * max(len(self.client.scheduler_info().get("workers", ())), 1)
+        n_ahead = _TASKS_AHEAD * max(self._count_workers(), 1)
         while True:
             while len(waiting) < n_ahead and (some := list(islice(rest, _BLOCKS_PER_TASK))):
                 waiting.append(self._send(work, some))
@@ -97,7 +99,7 @@ class ClusterEngine(StreamEngine):
                 for number in range(len(items)):
                     tasks.append(self._submit(carry_out_piece, parcel, number))
             for item, task in zip(items, tasks, strict=True):
-                answer = _await(task, check)
+                answer = self._await(task, check)
                 yield here(item) if isinstance(answer, StaysHereError) else self._open(answer)
         finally:
             parcel.remove()
@@ -115,10 +117,29 @@ class ClusterEngine(StreamEngine):
             return parcel, self._submit(carry_out_task, parcel)
 
     def _receive(self, parcel: Parcel, task: Any) -> Any:
-        with _translate_losses():
-            answer = task.result()
+        answer = self._await(task)
         parcel.remove()
         return self._open(answer)
+
+    def _await(self, task: Any, check: Callable[[], None] = lambda: None) -> Any:
+        """What a task answers, unless somebody stops the work before, or nobody is left to do it."""
+        with _translate_losses():
+            seen = time.monotonic()
+            while True:
+                check()
+                try:
+                    return task.result(timeout=_SECONDS_BETWEEN_LOOKS)
+                except TimeoutError:
+                    now = time.monotonic()
+                    if now - seen > _SECONDS_WITHOUT_WORKERS:
+                        if not self._count_workers():
+                            raise _killed() from None
+                        seen = now
+
+    def _count_workers(self) -> int:
+        """How many workers the scheduler knows; there may be none for a moment."""
+        with _translate_losses():
+            return len(self.client.scheduler_info().get("workers", ()))
 
     def _open(self, answer: Any) -> Any:
         if isinstance(answer, SfumatoError):
@@ -126,17 +147,6 @@ class ClusterEngine(StreamEngine):
         results = answer.open()
         answer.remove()
         return results
-
-
-def _await(task: Any, check: Callable[[], None]) -> Any:
-    """What a task answers, unless somebody stops the work before."""
-    with _translate_losses():
-        while True:
-            check()
-            try:
-                return task.result(timeout=_SECONDS_BETWEEN_LOOKS)
-            except TimeoutError:
-                continue
 
 
 @contextmanager
@@ -149,15 +159,19 @@ def _translate_losses() -> Iterator[None]:
     try:
         yield
     except KilledWorker:
-        raise DataError(
-            "The workers that did this were killed, perhaps for lack of memory. Nothing was written.",
-            hint="start workers with more memory",
-        ) from None
+        raise _killed() from None
     except (CancelledError, ClosedClientError, CommClosedError, OSError, TimeoutError):
         raise DataError(
             "The connection to the scheduler was lost. Nothing was written.",
             hint="start it again, and then this command",
         ) from None
+
+
+def _killed() -> DataError:
+    return DataError(
+        "The workers that did this were killed, perhaps for lack of memory. Nothing was written.",
+        hint="start workers with more memory",
+    )
 
 
 def carry_out_task(parcel: Parcel, folder: str, expected: tuple[str, ...]) -> Answer:
