@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.randomness import ByPlace
 from sfumato.data.table import Table
@@ -21,9 +24,11 @@ from sfumato.releasing.checksums import PRIVATE
 from sfumato.version import __version__
 
 #: The form of trails that this version writes; one of a later form it cannot read.
-FORMAT = 3
+FORMAT = 4
 #: What trail and plan are called in the private part of a release folder, and the ledger anywhere.
 TRAIL, PLAN, LEDGER = "trail.private.json", "plan.toml", "releases.private.jsonl"
+#: Rows of more records are no text, which would take more memory than the release; and what marks them.
+_MAX_ROWS_AS_TEXT, _PARQUET = 100_000, "parquet:"
 #: Packages whose version may change a number.
 _NUMBER_MAKERS = ("numpy", "polars", "numba", "scipy", "pot")
 
@@ -40,9 +45,25 @@ def source_rows_of_file(release: Path, original: Table) -> tuple[Ints | None, bo
     return read_rows(part) if "rows" in part else None, bool(part.get("synthetic"))
 
 
+def pack_rows(rows: Ints) -> str:
+    """Whose the rows of a file are, as a trail keeps it: as numbers; of many records as a file of Parquet."""
+    if len(rows) <= _MAX_ROWS_AS_TEXT:
+        return " ".join(map(str, rows))
+    file = BytesIO()
+    pl.DataFrame({"row": rows}).write_parquet(file, compression="zstd", statistics=False)
+    return _PARQUET + b64encode(file.getbuffer()).decode("ascii")
+
+
 def read_rows(payload: Mapping[str, Any]) -> Ints:
     """Whose the rows of a file are, as the trail says it."""
-    return np.array([int(row) for row in payload["rows"].split()], dtype=np.int64)
+    text = payload["rows"]
+    if not text.startswith(_PARQUET):
+        return np.array([int(row) for row in text.split()], dtype=np.int64)
+    try:
+        rows = pl.read_parquet(BytesIO(b64decode(text.removeprefix(_PARQUET), validate=True)))["row"]
+    except (ValueError, pl.exceptions.PolarsError) as error:
+        raise ValueError("the rows of a trail are damaged") from error
+    return rows.cast(pl.Int64).to_numpy()
 
 
 def trail_paths(release: Path) -> list[Path]:

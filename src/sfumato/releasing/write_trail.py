@@ -14,10 +14,9 @@ from sfumato.core.release import Release
 from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.schema import Role
 from sfumato.errors import ReadError
-from sfumato.kernels.arrays import Ints
 from sfumato.recipes.parts import fingerprint
 from sfumato.releasing.outcome import PlanOutcome, TableOutcome
-from sfumato.releasing.trail import FORMAT, environment
+from sfumato.releasing.trail import FORMAT, environment, pack_rows
 from sfumato.version import __version__
 
 
@@ -78,7 +77,7 @@ def _file(place: Path | str, written: Mapping[Path, Path]) -> dict[str, str]:
 
 def _rows_of(release: Release) -> dict[str, str]:
     """Whose each record is, from 0."""
-    return {} if release.source_rows is None else {"rows": _join_rows(release.source_rows)}
+    return {} if release.source_rows is None else {"rows": pack_rows(release.source_rows)}
 
 
 def _table_links(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,14 +86,14 @@ def _table_links(release: Release, outputs: Mapping[str, Any]) -> dict[str, Any]
     return {
         "apart": [list(group) for group in layout.bucketed_columns],
         "moved": {
-            name: _join_rows(rows) for name, rows in layout.moved.items() if name in release.first.schema
+            name: pack_rows(rows) for name, rows in layout.moved.items() if name in release.first.schema
         },
         "files": {
             name: {
                 **outputs[name],
                 "keys": list(layout.keys.get(name, ())),
                 "counts": list(table.schema.with_role(Role.WEIGHT)) if table is not release.first else [],
-                **({"rows": _join_rows(layout.sources[name])} if name in layout.sources else {}),
+                **({"rows": pack_rows(layout.sources[name])} if name in layout.sources else {}),
             }
             for name, table in release.tables.items()
         },
@@ -179,7 +178,3 @@ def _ledger_lines(outcome: PlanOutcome) -> list[dict[str, Any]]:
                 }
             )
     return made
-
-
-def _join_rows(rows: Ints) -> str:
-    return " ".join(map(str, rows))
