@@ -37,6 +37,16 @@ def sfumato(*arguments, folder, **more):
     )  # fmt: skip
 
 
+def child_of(work):
+    """The number of the process in which a command does its work, once it has one."""
+    children = Path(f"/proc/{work.pid}/task/{work.pid}/children")
+    for _ in range(6000):
+        if found := children.read_text().split():
+            return int(found[0])
+        time.sleep(0.01)
+    raise AssertionError("no child was started")
+
+
 def noise(people, *more):
     options = ("-c", "age,pay", "--unjudged", "--override", "a test of engines", "--seed", SECRET_SEED)
     roles = ("--role", "code=other", "--role", "age=key", "--role", "pay=key")
@@ -76,13 +86,27 @@ def test_a_limit_that_is_passed_is_a_sentence(people, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 def test_a_child_that_is_killed_is_a_sentence(people, tmp_path):
     work = sfumato(*noise(people, "--engine", "stream", "--scratch", tmp_path), folder=tmp_path)
-    children = Path(f"/proc/{work.pid}/task/{work.pid}/children")
-    while not (found := children.read_text().split()):
-        time.sleep(0.01)
-    os.kill(int(found[0]), signal.SIGKILL)
+    os.kill(child_of(work), signal.SIGKILL)
     _, err = work.communicate(timeout=60)
     assert work.returncode == 3
     assert "ended by the system (SIGKILL)" in err
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children end with their parent on Linux")
+@pytest.mark.parametrize("seconds", [0.0, 0.4, 1.0])
+def test_a_child_ends_with_its_parent(people, tmp_path, seconds):
+    work = sfumato(*noise(people, "--engine", "stream", "--scratch", tmp_path), folder=tmp_path)
+    child = Path(f"/proc/{child_of(work)}")
+    time.sleep(seconds)  # once before it asks for it, and once after
+    work.kill()
+    work.communicate(timeout=60)  # until nobody holds its output
+    for _ in range(600):
+        if not child.exists() or "State:\tZ" in (child / "status").read_text():
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the child goes on")
     assert not (tmp_path / "out.parquet").exists()
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-#: In the environment of the child, so that it does the work itself.
+#: In the environment of the child, so that it does the work itself: the number of its parent.
 _IN_CHILD = "SFUMATO_ENGINE_CHILD"
 _SECONDS_BETWEEN_LOOKS = 0.1
 _DIES_WITH_PARENT = 1  # what Linux calls PR_SET_PDEATHSIG
@@ -55,6 +55,7 @@ def _open(context: click.Context, parameter: click.Parameter, name: str | None) 
         return
     limit = bytes_of(memory) if memory else None
     if _IN_CHILD in os.environ or context.find_root().obj is None:
+        _end_with_parent(os.environ.get(_IN_CHILD, ""))
         context.with_resource(engine(str(name), memory=limit, scratch=scratch))
         return
     context.exit(_watch(context.find_root().obj, limit))
@@ -65,12 +66,10 @@ def _watch(arguments: list[str], limit: int | None) -> int:
     from sfumato.engines.stream import memory_in_use
     from sfumato.errors import DataError, MemoryLimitError
 
+    own = {**os.environ, _IN_CHILD: str(os.getpid())}
+    child = subprocess.Popen([sys.executable, "-m", "sfumato", *arguments], env=own)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child hears Ctrl-C too, and ends as it should
     try:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "sfumato", *arguments], env={**os.environ, _IN_CHILD: "1"},
-            preexec_fn=_prepare_child,  # noqa: PLW1509  — one system call and a handler, no lock
-        )  # fmt: skip
         while True:
             try:
                 code = child.wait(_SECONDS_BETWEEN_LOOKS)
@@ -92,10 +91,15 @@ def _watch(arguments: list[str], limit: int | None) -> int:
     return code
 
 
-def _prepare_child() -> None:
-    """Let the child hear Ctrl-C, and end when its parent does."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if sys.platform == "linux":
-        import ctypes
+def _end_with_parent(parent: str) -> None:
+    """Have the child of a command end when its parent does; it may have ended already.
 
-        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGTERM)
+    The child asks for it itself: what runs between fork and exec may wait for ever for a lock of a thread.
+    """
+    if not parent or sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGTERM)
+    if os.getppid() != int(parent):
+        raise SystemExit(128 + signal.SIGTERM)
