@@ -1,7 +1,6 @@
 """What cannot be done is said in a sentence: no internal error, no cell on the screen, nothing half-written."""
 
 import os
-import resource
 import subprocess
 import sys
 
@@ -108,15 +107,18 @@ def test_it_is_said_and_nothing_is_left_behind(run, files, command, code, said):
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(files, tmp_path, suffix):
     """A file may not grow here: what the system then says is the same as of a disk without room."""
     before = files()
+    limited = (
+        "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (60, 60)); "
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
     ended = subprocess.run(
-        [sys.executable, "-m", "sfumato", "convert", "people.csv", f"new.{suffix}"],
+        [sys.executable, "-c", limited, "-m", "sfumato", "convert", "people.csv", f"new.{suffix}"],
         cwd=tmp_path,
         env={
             **os.environ,
             "NUMBA_DISABLE_JIT": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         },  # nothing else is written
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60, 60)),
         capture_output=True,
         text=True,
         check=False,
