@@ -133,7 +133,7 @@ class ClusterEngine(StreamEngine):
                     now = time.monotonic()
                     if now - seen > _SECONDS_WITHOUT_WORKERS:
                         if not self._count_workers():
-                            raise _killed() from None
+                            raise _workers_killed_error() from None
                         seen = now
 
     def _count_workers(self) -> int:
@@ -159,7 +159,7 @@ def _translate_losses() -> Iterator[None]:
     try:
         yield
     except KilledWorker:
-        raise _killed() from None
+        raise _workers_killed_error() from None
     except (CancelledError, ClosedClientError, CommClosedError, OSError, TimeoutError):
         raise DataError(
             "The connection to the scheduler was lost. Nothing was written.",
@@ -167,7 +167,7 @@ def _translate_losses() -> Iterator[None]:
         ) from None
 
 
-def _killed() -> DataError:
+def _workers_killed_error() -> DataError:
     return DataError(
         "The workers that did this were killed, perhaps for lack of memory. Nothing was written.",
         hint="start workers with more memory",
