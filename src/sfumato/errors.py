@@ -189,6 +189,8 @@ def trouble_with(error: OSError | UnicodeDecodeError) -> str:
         return "it is a folder"
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8"
+    if isinstance(error, FileNotFoundError):  # polars raises it without the words of the system
+        return "no such file or directory"
     return error.strerror.lower() if error.strerror else "it is damaged, or has another format"
 
 

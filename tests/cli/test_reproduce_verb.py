@@ -49,7 +49,7 @@ def test_absent_data_stop_one_paper_only(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(papers, "numbers", lambda: ("000", "004"))
     assert _exit_code(["reproduce", "--quick", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
     said = capsys.readouterr().err
-    assert "error: paper 000: `census.csv` cannot be read" in said
+    assert "error: paper 000: `census.csv` cannot be read: no such file" in said
     assert "sdcMicro ships as CASCrefmicrodata" in said
     assert "error: paper 004" in said
 

@@ -97,7 +97,7 @@ def _show(found: tuple[Any, Sequence[Path]], *, quiet: bool) -> None:
     )
 
     content, places = found
-    emit_line(f"\n{heading(content)}")
+    emit_line("\n" + textwrap.fill(heading(content), _WIDTH))
     for table in content["tables"]:
         if not table["cells"]:
             continue
