@@ -24,7 +24,7 @@ from sfumato.data.table import Table
 from sfumato.engines import cluster
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.parcel import StaysHereError
-from sfumato.errors import Cancelled, SfumatoError
+from sfumato.errors import Cancelled, MemoryLimitError, SfumatoError
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.testing.engines import columns_in_files, forms_of
 from sfumato.testing.tables import with_declared_domains
@@ -209,3 +209,19 @@ def test_chance_that_travels_draws_the_same_and_has_no_seed():
     assert not any(form in pickle.dumps(carried) for form in forms_of(seed))
     with pytest.raises(StaysHereError):
         _ = arrived.series_secret
+
+
+def test_workers_keep_to_the_memory_that_the_command_may_use(local):
+    run = Run(seed=SEED, engine=replace(local, memory=10**12))
+    assert list(run.spread(tell_limit, [1, 2])) == [10**12] * 2
+    strict = Run(seed=SEED, engine=replace(local, memory=10**6), progress=Progress())
+    with pytest.raises(MemoryLimitError, match="more memory than it may use"):
+        list(strict.engine.spread(check_in_worker, [1, 2], tell_limit, lambda: None))
+
+
+def tell_limit(_item, run):
+    return run.engine.memory
+
+
+def check_in_worker(_item, _stopped):
+    Run(seed=SEED).check()

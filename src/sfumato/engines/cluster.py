@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from sfumato.data.column_store import ColumnStore
-from sfumato.engines.interface import Stopped
+from sfumato.engines.interface import Stopped, active
 from sfumato.engines.parcel import Parcel, StaysHereError, Tables
 from sfumato.engines.stream import StreamEngine
 from sfumato.errors import DataError, MissingDependencyError, ParameterError, SfumatoError
@@ -97,7 +97,7 @@ class ClusterEngine(StreamEngine):
         try:
             with _translate_losses():
                 for number in range(len(items)):
-                    tasks.append(self._submit(carry_out_piece, parcel, number))
+                    tasks.append(self._submit(carry_out_piece, parcel, number, self.memory))
             for item, task in zip(items, tasks, strict=True):
                 answer = self._await(task, check)
                 yield here(item) if isinstance(answer, StaysHereError) else self._open(answer)
@@ -105,8 +105,8 @@ class ClusterEngine(StreamEngine):
             parcel.remove()
             self.client.cancel(tasks)
 
-    def _submit(self, task: Callable[..., Any], parcel: Parcel, *more: int) -> Any:
-        name = "-".join(map(str, ("sfumato", Path(parcel.path).stem, *more)))
+    def _submit(self, task: Callable[..., Any], parcel: Parcel, *more: int | None) -> Any:
+        name = "-".join(map(str, ("sfumato", Path(parcel.path).stem, *more[:1])))
         return self.client.submit(
             task, parcel, *more, str(self.folder), fingerprint(), pure=False, retries=_RETRIES, key=name
         )
@@ -179,9 +179,14 @@ def carry_out_task(parcel: Parcel, folder: str, expected: tuple[str, ...]) -> An
     return _answer(parcel, folder, expected, lambda work, items: [work(item) for item in items])
 
 
-def carry_out_piece(parcel: Parcel, number: int, folder: str, expected: tuple[str, ...]) -> Answer:
-    """Do one of the long pieces of work of a parcel, in a worker, with large columns in files."""
-    with ColumnStore(Path(folder)).active():
+def carry_out_piece(
+    parcel: Parcel, number: int, memory: int | None, folder: str, expected: tuple[str, ...]
+) -> Answer:
+    """Do one of the long pieces of work of a parcel, in a worker, with large columns in files.
+
+    ``memory`` limits each worker as it limits the process that sends the work.
+    """
+    with ColumnStore(Path(folder)).active(), active(StreamEngine(memory=memory)):
         stopped = _IsGone(Path(parcel.path))
         return _answer(parcel, folder, expected, lambda work, items: work(items[number], stopped))
 

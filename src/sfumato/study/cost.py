@@ -25,6 +25,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.column_store import active_store
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
@@ -40,8 +41,13 @@ SHORT_SECONDS = 10.0
 MODEST = 10**9
 
 _SMALLEST, _RATIO, _LARGEST = 60, 4, 250_000
+#: The first trial of a large table has this share of its records, and at most so many: of fewer, only what
+#: every table costs shows.
+_FIRST_SHARE, _LARGEST_FIRST = 1 / 2_000, 4_000
 #: A trial may take so many seconds; of long work this share, up to as many seconds.
 _SPENT, _SHARE, _MOST_SPENT = 0.8, 0.02, 3.0
+#: Of very long work this share, up to as many seconds: its time would else be told from too few records.
+_SMALL_SHARE, _MOST_OF_LONG = 0.002, 15.0
 #: One measure may take so many seconds at a time, or that share of its work.
 _AT_A_TIME = 0.3
 #: Memory that a trial takes without meaning anything, in bytes.
@@ -137,7 +143,8 @@ def estimate(
     tried = max((part.points[-1][0] for part in parts if part.points), default=0)
     if trial.failed or not tried:
         return None
-    memory = trial.present + max(trial.used, _COPIES * table.frame.estimated_size())
+    copies = 0 if active_store() else _COPIES * table.frame.estimated_size()  # else they lie in files
+    memory = min(trial.present + max(trial.used, copies), run.engine.memory or math.inf)
     basis = f"trials on up to {tried:,} of {n:,} records; the memory is a rough guess"
     if trial.left_out:
         basis += f"; not tried: {', '.join(sorted(trial.left_out))}"
@@ -196,19 +203,23 @@ class _CostTrial:
         steps = [_CostShare(step.method, work.repeats) for step in work.recipe.steps]
         measures = [_CostShare(measure, work.repeats) for measure in work.measures]
         measures += [_CostShare(measure, work.ends) for measure in work.at_end]
-        parts, n = steps + measures, _SMALLEST
+        parts, n = steps + measures, max(_SMALLEST, self._first_size())
         here = replace(self.place.at(number), resources={**self.place.resources, **work.resources})
         last = min(len(self.table) // 2, _LARGEST)
         while n <= last and not self._try_size(work, n, here, steps, measures):
             n *= _RATIO
         for part in parts:  # the first call compiles and imports
             part.points.clear()
-        started, before, added = self.clock() - self.aside, self.peak(), 0.0
+        started, before, added, first = self.clock() - self.aside, self.peak(), 0.0, 0
         self.present = max(self.present, before)
         while n <= last and self._try_size(work, n, here, steps, measures):
             expected = [part.total(len(self.table)) for part in parts]
-            allowed = max(_SPENT, min(_SHARE * sum(low for low, _ in expected), _MOST_SPENT))
-            added = max(self.peak() - before - _NOISE, 0) * len(self.table) / n
+            allowed = _affordable_seconds(sum(low for low, _ in expected))
+            if first:  # the first size also shows what every table takes
+                grown = max(self.peak() - before - _NOISE, 0)
+                added = grown * len(self.table) / (n - first)
+            else:
+                first, before = n, self.peak()
             coming = sum(part.next_seconds(n * _RATIO) for part in steps)
             spent = self.clock() - self.aside - started
             if sum(high for _, high in expected) < SHORT_SECONDS or spent + coming > allowed:
@@ -217,6 +228,9 @@ class _CostTrial:
         self.used = max(self.used, added)
         self.failed |= any(not part.points for part in steps)
         return parts
+
+    def _first_size(self) -> int:
+        return min(int(_FIRST_SHARE * len(self.table)), _LARGEST_FIRST)
 
     def _try_size(
         self, work: PlannedWork, n: int, run: Run, steps: Sequence[_CostShare], measures: Sequence[_CostShare]
@@ -288,6 +302,11 @@ class _CostTrial:
             seconds.append(now - began)
             began = now
         return release, seconds
+
+
+def _affordable_seconds(expected: float) -> float:
+    """What a trial of work may take that is expected to take so long."""
+    return max(_SPENT, min(_SHARE * expected, _MOST_SPENT), min(_SMALL_SHARE * expected, _MOST_OF_LONG))
 
 
 def sample_tables(table: Table, release: Release | None, n: int) -> tuple[Table, Release | None]:
