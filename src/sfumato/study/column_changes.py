@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.data.codings import microseconds
@@ -399,14 +400,21 @@ def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     there = ~pair.whole.missing
     if not there.any():
         return loss
-    values, codes = np.unique(pair.whole.lows[there], return_inverse=True)
-    n_people = int(pair.persons.max()) + 1
-    owned = np.unique(codes * n_people + pair.persons[there]) // n_people
-    common = np.bincount(owned, minlength=len(values)) >= MIN_PERSONS_NAMED
-    gone, records = ~_are_covered(pair.after, values), np.bincount(codes, minlength=len(values))
+    values, records, people = _count_by_category(pair.whole.lows[there], pair.persons[there])
+    common, gone = people >= MIN_PERSONS_NAMED, ~_are_covered(pair.after, values)
     public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
     every = _vanished_categories(gone, np.ones_like(gone), records)
     return replace(loss, vanished=every, public_sizes=public)
+
+
+def _count_by_category(values: Floats, persons: Ints) -> tuple[Floats, Ints, Ints]:
+    """The categories in ascending order, and how many records and how many people have each."""
+    people, known = pl.col("person").n_unique(), pl.DataFrame({"value": values, "person": persons})
+    if (np.diff(persons) > 0).all():
+        people = pl.len()  # each record is somebody else's
+    counted = known.lazy().group_by("value").agg(records=pl.len(), people=people).sort("value").collect()
+    records, owners = (counted[name].cast(pl.Int64).to_numpy() for name in ("records", "people"))
+    return counted["value"].to_numpy(), records, owners
 
 
 def _vanished_categories(gone: Flags, among: Flags, records: Ints) -> Vanished | None:
