@@ -42,6 +42,13 @@ def with_own_numbers(codes: Ints) -> Ints:
     return np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
 
 
+def count_by_value(values: pl.Series, persons: Ints) -> pl.DataFrame:
+    """Each distinct ``value`` in ascending order, with how many ``records`` and ``people`` have it."""
+    people = pl.len() if (np.diff(persons) > 0).all() else pl.col("person").n_unique()
+    held = pl.LazyFrame({"value": values, "person": persons})
+    return held.group_by("value").agg(records=pl.len(), people=people).sort("value").collect()
+
+
 def sample_by_person(table: Table, records: int, rng: np.random.Generator) -> Ints:
     """So many records by lot, all of a household or person together, so that there may be a few more."""
     roles = [table.schema.only_role(role) for role in (Role.HOUSEHOLD, Role.PERSON)]

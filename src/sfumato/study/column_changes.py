@@ -16,7 +16,7 @@ from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of
 from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.rare_values import known_of
 from sfumato.data.hidden_content import MIN_PERSONS_NAMED
-from sfumato.data.persons import persons_of
+from sfumato.data.persons import count_by_value, persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -171,7 +171,11 @@ class _TablePair:
     @cached_property
     def is_of_all(self) -> bool:
         """Whether every record of the original is in the release."""
-        return self.rows is not None and len(np.unique(self.rows)) == len(self.original)
+        if self.rows is None:
+            return False
+        there = np.zeros(len(self.original), dtype=np.bool_)
+        there[self.rows] = True
+        return bool(there.all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,21 +404,12 @@ def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     there = ~pair.whole.missing
     if not there.any():
         return loss
-    values, records, people = _count_by_category(pair.whole.lows[there], pair.persons[there])
+    counts = count_by_value(pl.Series(pair.whole.lows[there]), pair.persons[there])
+    values, records, people = (counts[each].to_numpy() for each in ("value", "records", "people"))
     common, gone = people >= MIN_PERSONS_NAMED, ~_are_covered(pair.after, values)
     public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
     every = _vanished_categories(gone, np.ones_like(gone), records)
     return replace(loss, vanished=every, public_sizes=public)
-
-
-def _count_by_category(values: Floats, persons: Ints) -> tuple[Floats, Ints, Ints]:
-    """The categories in ascending order, and how many records and how many people have each."""
-    people, known = pl.col("person").n_unique(), pl.DataFrame({"value": values, "person": persons})
-    if (np.diff(persons) > 0).all():
-        people = pl.len()  # each record is somebody else's
-    counted = known.lazy().group_by("value").agg(records=pl.len(), people=people).sort("value").collect()
-    records, owners = (counted[name].cast(pl.Int64).to_numpy() for name in ("records", "people"))
-    return counted["value"].to_numpy(), records, owners
 
 
 def _vanished_categories(gone: Flags, among: Flags, records: Ints) -> Vanished | None:

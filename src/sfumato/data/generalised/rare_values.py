@@ -16,7 +16,7 @@ import polars as pl
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.text_forms import KnownValues, set_text, stands_for_all
 from sfumato.data.hidden_content import MIN_PERSONS_NAMED
-from sfumato.data.persons import persons_of
+from sfumato.data.persons import count_by_value, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 
@@ -29,14 +29,23 @@ def known_of(table: Table, name: str, further: Collection[str] = ()) -> KnownVal
     if table.is_generalised(name) or table.frame.schema[name].is_nested():
         return None
     column = table.schema[name]
-    held = pl.DataFrame({"value": canonical_text(table.frame[name]), "person": persons_of(table)})
-    held = held.filter(pl.Series(~table.missing(name)))
-    counts = held.group_by("value").agg(n=pl.col("person").n_unique()).drop_nulls().sort("value")
+    counts = _people_by_text(table, name)
     declared = [canonical_text(pl.Series([value])).item() for value in column.order]
     declared += [canonical_text(pl.Series([value])).item() for value, _ in column.labels]
     few = counts.filter(pl.col("n") < MIN_PERSONS_NAMED, ~pl.col("value").is_in(declared))
     domain = canonical_text(table.categories(name)) if column.kind in {Kind.NOMINAL, Kind.ORDINAL} else ()
     return KnownValues(sorted({*counts["value"], *domain, *further}), few["value"].to_list())
+
+
+def _people_by_text(table: Table, name: str) -> pl.DataFrame:
+    """How many people have each value, by its text."""
+    there, persons = ~table.missing(name), persons_of(table)
+    counts = count_by_value(table.frame[name].filter(pl.Series(there)), persons[there])
+    texts = canonical_text(counts["value"])
+    if texts.is_duplicated().any():  # several values are written alike
+        held = canonical_text(table.frame[name]).filter(pl.Series(there))
+        counts, texts = (found := count_by_value(held, persons[there])), found["value"]
+    return counts.select(texts.alias("value"), n=pl.col("people")).drop_nulls().sort("value")
 
 
 def read_released_column(table: Table, name: str, original: Table, domain: Collection[str]) -> Table:
