@@ -1,7 +1,8 @@
 """A profile: for whom a release is meant, and so who might look, what it must score, and why.
 
 The kinds of release are those of Carvalho, Moniz, Faria and Antunes (2023, section 3): secure, scientific,
-industry and public use. Each is a TOML file in ``profiles``; who thinks otherwise edits a copy.
+industry and public use; the others are rules of one field, with their source. Each is a TOML file in
+``profiles``; who thinks otherwise edits a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.waves import SERIES, Waves
 from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
-from sfumato.data.scenario import Scenario
+from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, UnknownNameError, quoted
@@ -30,6 +31,8 @@ from sfumato.recipes.plan import Plan
 
 ScenarioName = NewType("ScenarioName", str)
 Reference = NewType("Reference", str)
+
+_BY_USE = ("secure", "scientific", "industry", "public")
 
 #: What an empty column of a kind holds.
 _DTYPES: Mapping[Kind, Any] = {
@@ -126,10 +129,9 @@ class Profile(_Defaults):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The profiles that come with sfumato, the most trusted receiver first."""
+        """The profiles that come with sfumato: by use, the most trusted receiver first; then rules of a field."""
         there = {place.name.removesuffix(".toml") for place in _folder().iterdir()}
-        order = ("secure", "scientific", "industry", "public")
-        return tuple(name for name in order if name in there)
+        return (*_BY_USE, *sorted(there - {*_BY_USE}))
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -279,7 +281,6 @@ def _why_not_applicable(demand: Demand, intruder: Intruder, empty: Table) -> str
         return intruder.why_knows_nothing
     if intruder.external:  # what the intruder holds is not known here
         return None
-    resources: dict[str, Any] = {
-        SERIES: Waves.of(())
-    }  # of a series only what such a release is asked is looked at
+    # Of a series only what such a release is asked is looked at; who has no control group is told when judged.
+    resources: dict[str, Any] = {SERIES: Waves.of(()), CONTROL: empty}
     return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario, resources))

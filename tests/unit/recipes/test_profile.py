@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import sfumato
@@ -61,8 +62,11 @@ def texts(demands):
 # ------------------------------------------------------------------------------------ those that come along
 
 
-def test_the_four_kinds_of_release_of_the_survey():
-    assert Profile.names() == ("secure", "scientific", "industry", "public")
+USES = ("secure", "scientific", "industry", "public")
+
+
+def test_the_four_kinds_of_release_of_the_survey_and_rules_of_a_field():
+    assert Profile.names() == (*USES, "clinical", "small-cells", "three-threats")
     for name in Profile.names():
         profile = Profile.load(name)
         assert profile.name == name
@@ -80,12 +84,25 @@ def level(name, measure):
 
 def test_the_wider_the_circle_the_stricter():
     """Secure files are protected least, public ones most (survey, section 3)."""
-    assert [level(name, "k-anonymity") for name in Profile.names()] == [None, 3, 5, 10]
-    assert [level(name, "dbrl") for name in Profile.names()] == [None, 0.1, 0.05, 0.05]
-    assert [level(name, "gdbrl") for name in Profile.names()] == [None, None, 0.1, 0.05]
-    assert [level(name, "exact-match") for name in Profile.names()] == [None, 0, 0, None]
-    assert [level(name, "l-diversity") for name in Profile.names()] == [None, 2, 2, 3]
-    assert [level(name, "regrouped") for name in Profile.names()] == [None, 0.05, 0.05, 0]
+    assert [level(name, "k-anonymity") for name in USES] == [None, 3, 5, 10]
+    assert [level(name, "dbrl") for name in USES] == [None, 0.1, 0.05, 0.05]
+    assert [level(name, "gdbrl") for name in USES] == [None, None, 0.1, 0.05]
+    assert [level(name, "exact-match") for name in USES] == [None, 0, 0, None]
+    assert [level(name, "l-diversity") for name in USES] == [None, 2, 2, 3]
+    assert [level(name, "regrouped") for name in USES] == [None, 0.05, 0.05, 0]
+
+
+def test_attacks_are_asked_though_no_control_is_known_yet():
+    """Without a control group they refuse when the release is judged; left out, nobody would notice."""
+    asked = [demand.measure.name for demand in Profile.load("three-threats").requirements(SCHEMA)]
+    assert asked == ["singling-out", "linkability", "inference", "k-anonymity"]
+
+
+@pytest.mark.parametrize(("alike", "met"), [(11, False), (12, True)])
+def test_the_highest_risk_of_clinical_data_means_twelve_alike(alike, met):
+    required = Profile.load("clinical").thresholds[0].requirement
+    scores = sfumato.assess(pl.DataFrame({"sex": ["f"] * 30 + ["m"] * alike}), None, [required.measure])
+    assert required.met_by(scores["prosecutor-risk"]) is met
 
 
 def test_an_unknown_profile_suggests_one():
