@@ -129,7 +129,7 @@ class Profile(_Defaults):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The profiles that come with sfumato: by use, the most trusted receiver first; then rules of a field."""
+        """The profiles that come with sfumato: by use, the most trusted receiver first; then by field."""
         there = {place.name.removesuffix(".toml") for place in _folder().iterdir()}
         return (*_BY_USE, *sorted(there - {*_BY_USE}))
 
@@ -281,6 +281,6 @@ def _why_not_applicable(demand: Demand, intruder: Intruder, empty: Table) -> str
         return intruder.why_knows_nothing
     if intruder.external:  # what the intruder holds is not known here
         return None
-    # Of a series only what such a release is asked is looked at; who has no control group is told when judged.
+    # Of a series only what such a release is asked counts; that a control is lacking is told when judged.
     resources: dict[str, Any] = {SERIES: Waves.of(()), CONTROL: empty}
     return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario, resources))
