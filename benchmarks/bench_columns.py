@@ -50,9 +50,7 @@ def main(records: int = 10_000_000) -> int:
     for method in (*SORTING, *MOVING):
         method.apply(table.take(np.arange(1000)), Run(seed=1))  # compile
     sort, _ = ratios.least(lambda: np.argsort(values, kind="stable"))
-    plain, _ = ratios.least(
-        lambda: values + np.random.default_rng(2).standard_normal(records) * values.std()
-    )
+    plain, _ = ratios.least(lambda: values + np.random.default_rng(2).standard_normal(records) * values.std())
     fine = [
         ratios.protect(str(method), table, method, "numpy: a stable sort", sort, at_most=4)
         for method in SORTING

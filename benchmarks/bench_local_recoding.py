@@ -68,7 +68,8 @@ def against_a_recursion(records):
     same = int(Mondrian(k=K).apply(table_of(few), Run(seed=1)).classes.max()) + 1
     small, parts = [series.to_numpy() for series in few], []
     looped, _ = ratios.least(
-        lambda: recursive(small, [np.ptp(each) for each in small], np.arange(len(small[0])), K, parts), times=1
+        lambda: recursive(small, [np.ptp(each) for each in small], np.arange(len(small[0])), K, parts),
+        times=1,
     )
     print(f"  of {few.height:,} records a recursion makes {len(parts):,} groups, and we {same:,}")
     peer = f"a recursion on numpy, from 1 in {PART}"

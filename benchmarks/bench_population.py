@@ -2,7 +2,7 @@
 
     python benchmarks/bench_population.py [records]
 
-CPU seconds, the least of three. SUDA of six keys may cost at most twice `unsafe-combinations` of the same depth,
+CPU seconds. SUDA of six keys may cost at most twice `unsafe-combinations` of the same depth,
 at 100,000 and at a million records; 25 keys to a depth of 4 of 100,000 records must stay below 2 GB.
 individual-risk may cost at most three times k-anonymity, and six times with 2 % of the keys missing; it is
 asked of ten times the records that are named. Where Rscript and sdcMicro are installed, SUDA is to be 3 times

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_series.py [records]
 
-CPU seconds, the least of three. The intersection of five releases may take 4 times as long as their k-anonymity.
+CPU seconds. The intersection of five releases may take 4 times as long as their k-anonymity.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main(records: int) -> None:
             ),
         }  # fmt: skip
         claim = {"at_most": 4} if measure == IntersectionRisk() else {}
-        ratios.two_rows(str(measure), records, calls, peer, alone, 3, claim)
+        ratios.two_rows(str(measure), records, calls, peer, alone, **claim)
     draws = PersonGenerator(bytes(32), np.arange(1, records + 1, dtype=np.uint64))
     draws.standard_normal(records)
     keyed, _ = ratios.least(lambda: draws.standard_normal(records))

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_uniqueness.py [records]
 
-CPU seconds, the least of three. The peer of uniqueness, which sees equal values only, is one group-by over all
+CPU seconds. The peer of uniqueness, which sees equal values only, is one group-by over all
 nine keys; that of the combinations is a group-by for each of the 129 subsets of up to three. The paper
 on such a file has 3,985,166 records.
 """
@@ -29,7 +29,6 @@ from sfumato.risk.combinations import LkcPrivacy, UnsafeCombinations
 from sfumato.risk.disclosure import AttributeDisclosure
 from sfumato.risk.itemsets import KmAnonymity
 from sfumato.risk.uniqueness import Uniqueness
-
 
 SMALL = "20000"
 
@@ -119,7 +118,11 @@ def main(records: int = 1_000_000) -> None:
     peer, _ = ratios.least(lambda: pairs.join(pairs, on="r").group_by("items", "items_right").len())
     for size in (2, 3):
         ratios.assess(
-            f"k^m-anonymity, {size} items", sets, KmAnonymity(m=size), "polars: counting pairs by a join", peer
+            f"k^m-anonymity, {size} items",
+            sets,
+            KmAnonymity(m=size),
+            "polars: counting pairs by a join",
+            peer,
         )
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 

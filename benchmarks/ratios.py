@@ -7,7 +7,7 @@ has fallen by 30 % says so. Rows are kept if ``SFUMATO_BENCH_KEEP`` names the fi
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import os
 import shutil
@@ -37,7 +37,8 @@ def least(work, times=3):
     return min(taken), done
 
 
-def read(path=KEPT):
+def read(path=None):
+    path = path or KEPT
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
@@ -86,7 +87,7 @@ def beside(row, records, cpu, peer="", peer_cpu=None, *, memory=None, **claim):
     With ``at_least`` (0: no claim) the ratio is how many times as fast as the peer it is, else how many times
     what the peer takes. ``memory`` is in MB.
     """
-    found = {"cpu": round(cpu, 4), "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+    found = {"cpu": round(cpu, 4), "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
              "sfumato": sfumato.__version__}  # fmt: skip
     if peer_cpu is not None:
         found |= {"peer": versioned(peer), "peer_cpu": round(peer_cpu, 4), **claim}
@@ -114,12 +115,12 @@ def skip(row, reason):
     keep(row, NOT_RUN, {"reason": reason})
 
 
-def keep(row, size, found, name=None):
+def keep(row, size, found):
     place = os.environ.get("SFUMATO_BENCH_KEEP")
     if not place:
         return
     kept = read(Path(place))
-    sizes = kept.setdefault(name or benchmark(), {}).setdefault(row, {})
+    sizes = kept.setdefault(benchmark(), {}).setdefault(row, {})
     sizes.pop(NOT_RUN, None)
     sizes[size] = found
     write(kept, Path(place))
@@ -172,7 +173,7 @@ def protect(row, table, method, peer, peer_cpu, *, resources=None, times=3, **cl
         "apply": lambda: method.apply(replace(table), run),
         "sfumato.protect": protecting(table, method, resources),
     }
-    return two_rows(row, len(table), calls, peer, peer_cpu, times, claim)
+    return two_rows(row, len(table), calls, peer, peer_cpu, times=times, **claim)
 
 
 def assess(row, table, measure, peer, peer_cpu, *, release=None, resources=None, times=3, **claim):
@@ -183,10 +184,10 @@ def assess(row, table, measure, peer, peer_cpu, *, release=None, resources=None,
         return measure.score(evidence, Run(seed=1))
 
     calls = {"score": score, "sfumato.assess": assessing(table, measure, release, resources)}
-    return two_rows(row, len(table), calls, peer, peer_cpu, times, claim)
+    return two_rows(row, len(table), calls, peer, peer_cpu, times=times, **claim)
 
 
-def two_rows(row, records, calls, peer, peer_cpu, times, claim):
+def two_rows(row, records, calls, peer, peer_cpu, *, times=3, **claim):
     """One row for each call; the claim is on the first, and others are shown in the same form."""
     fine = True
     for call, work in calls.items():
