@@ -147,7 +147,9 @@ def against_a_loop(records, part=50):
     data = small.to_pandas()
     theirs, _ = ratios.least(lambda: anonymity.t_closeness(data, keys, ["diagnosis"], gen=True), times=1)
     table = table_of(small, ("diagnosis",))
-    return fine & ratios.assess("t-closeness", table, measure, "pycanon: t_closeness", theirs, at_least=50)
+    return fine & ratios.assess(
+        "t-closeness beside pycanon", table, measure, "pycanon: t_closeness", theirs, at_least=50
+    )
 
 
 def main(records: int = 10_000_000) -> int:

@@ -125,11 +125,9 @@ def report_large(function, n):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     groups, seconds, wall = timed(function, points)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{function.__name__}, {n:,} × {N_COLUMNS}: {seconds:.0f} processor seconds in {wall:.0f} s, "
-        f"{peak / 2**20:.2f} GiB in all, {(peak - before) / 2**20:.2f} more than the records before; "
-        f"SSE/SST {loss(points, groups):.4f} %"
-    )
+    ratios.beside(f"{function.__name__} alone, kernel", n, seconds, memory=peak / 1000)
+    print(f"    {wall:.0f} s, {(peak - before) / 1e6:.2f} GB more than the records before; "
+          f"SSE/SST {loss(points, groups):.4f} %")  # fmt: skip
 
 
 def main():

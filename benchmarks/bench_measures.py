@@ -112,7 +112,7 @@ def shown(name, by, records, found, peer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("records", nargs="*", type=int, default=[10_000])
+    parser.add_argument("records", nargs="*", type=int, default=[10_000, 100_000])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these measures")
     parser.add_argument("--by", nargs="+", metavar="METHOD", default=["rank-swapping", "mondrian"])
     parser.add_argument("--minutes", type=float, default=5, help="most for one measure and size (CPU)")

@@ -71,7 +71,7 @@ def main(records: int = RECORDS) -> None:
 
         def ran():
             outcome = carry_out(plan, run)
-            tables, _ = spent(lambda: write_release(decided(outcome), Destination(plan), run))
+            tables, _ = spent(lambda: write_release(decided(outcome), Destination(plan)))
             return tables
 
         ran()  # what is compiled and read once

@@ -25,7 +25,7 @@ import ratios
 import sfumato
 
 TINY, LIGHT, STARTS = 100, 3.0, (1_000, 10_000)
-SMALL = "--verb measures inspect --starts 1000"
+SMALL = "2000 --verb measures inspect release --starts 1000"
 SEED = 2**127 + 1  # a smaller one is refused before anything is written
 #: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written, PLAN
 #: a plan that is written before.
@@ -160,7 +160,7 @@ def is_quick(verb, folder, polars):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("records", nargs="*", type=int, default=[])
+    parser.add_argument("records", nargs="*", type=int, default=[100_000, 1_000_000])
     parser.add_argument("--verb", nargs="+", choices=list(VERBS), default=list(VERBS))
     parser.add_argument("--minutes", type=float, default=5, help="most for one command")
     parser.add_argument("--starts", nargs="*", type=int, default=STARTS, help="sizes of cold starts")

@@ -38,8 +38,13 @@ def texts(kept):
     capacity = DOCS / "guides" / "capacity.md"
     tables = {"starts": starts, "sizes": sizes, "quick": quick, "methods": methods, "measures": measures,
               "engines": engines, "memory": memory}  # fmt: skip
+    full = {
+        name: {row: {size: each for size, each in found.items() if not each.get("small")}
+               for row, found in rows.items()}
+        for name, rows in kept.items() if name != "engines"
+    } | {"engines": kept.get("engines", {})}  # fmt: skip
     filled = TABLE.sub(
-        lambda found: f"{found[1]}{tables[found[2]](kept).strip()}\n\n{found[3]}",
+        lambda found: f"{found[1]}{tables[found[2]](full).strip()}\n\n{found[3]}",
         capacity.read_text(encoding="utf-8"),
     )
     return {DOCS / "reference" / "benchmarks.md": benchmarks_page(kept), capacity: filled}
@@ -98,7 +103,9 @@ def lines_of(row, found):
     claim = claim_text(last) if "peer" in last else ""
     claim += "" if not claim or last.get("small") or holds(last) else ", **fails**"
     date = f"{last['date']}{', small' if last.get('small') else ''}"
-    return [(row, f"{records:,}", f"{last['cpu']:.3g}", ratio, claim, growth(found), date)]
+    return [
+        (row, f"{records:,}" if records else "—", f"{last['cpu']:.3g}", ratio, claim, growth(found), date)
+    ]
 
 
 # -------------------------------------------------------------------------------------- tables of capacity
@@ -117,7 +124,8 @@ def starts(kept):
     for verb in VERBS:
         cold, warm = (start.get(f"{verb}, {state}", {}) for state in ("cold", "warm"))
         cells = [took(of.get(n), with_memory=False) for n in ("1000", "10000") for of in (cold, warm)]
-        rows.append((f"`{verb}`", *cells, f"{warm.get('10000', {}).get('memory', '—')} MB"))
+        there = warm.get("10000", {})
+        rows.append((f"`{verb}`", *cells, f"{there['memory']} MB" if "memory" in there else "—"))
     head = ("command", "1,000 records, first run (cold)", "again (warm)", "10,000, first run (cold)",
             "again (warm)", "memory (warm)")  # fmt: skip
     return table_of(head, rows)

@@ -121,6 +121,8 @@ def keep(row, size, found):
         return
     kept = read(Path(place))
     sizes = kept.setdefault(benchmark(), {}).setdefault(row, {})
+    if found.get("small") and not sizes.get(size, found).get("small"):
+        return  # a small run replaces no full one
     sizes.pop(NOT_RUN, None)
     sizes[size] = found
     write(kept, Path(place))
