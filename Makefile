@@ -106,8 +106,8 @@ format: $(STAMP)  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(STAMP)  ## speed, as ratios against a peer in one run
-	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+bench: $(STAMP)  ## speed, as ratios against a peer in one run; SMALL=1 for minutes instead of hours; NAMES="mdav noise"
+	$(BIN)/python benchmarks/run.py $(NAMES) $(if $(SMALL),--small)
 
 docs: $(STAMP)  ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html

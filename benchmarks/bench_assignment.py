@@ -17,8 +17,11 @@ import sys
 import time
 
 import numpy as np
+import polars as pl
+import ratios
 
 N_COLUMNS = 13
+SMALL = "500 noise,synthetic"
 FAMILIES = ("noise", "heavy-noise", "rank-swapping", "rank-shuffling", "synthetic")
 
 
@@ -85,6 +88,25 @@ def run_scipy(n, family):
             "links": float((order[columns] == np.arange(n)).mean())}  # fmt: skip
 
 
+def run_call(n, family):
+    """The user's call: `gdbrl` of the same files."""
+    from sfumato.core.release import Release
+    from sfumato.data.schema import Column, Kind, Role, Schema
+    from sfumato.data.table import Table
+
+    names = [f"c{i:02}" for i in range(N_COLUMNS)]
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in names))
+
+    def call(n, family):
+        original, released, order = files(n, family)
+        first, second = (Table(pl.DataFrame(each, schema=names), schema) for each in (original, released))
+        return ratios.assessing(first, "gdbrl", Release.of(second, source_rows=order))
+
+    call(3000, "noise")()  # compile
+    seconds, _ = ratios.least(call(n, family), times=1)
+    return {"seconds": seconds, "memory": peak_memory()}
+
+
 def in_process(solver, n, family):
     done = subprocess.run(
         [sys.executable, __file__, "--solver", solver, str(n), family], capture_output=True, check=True
@@ -92,13 +114,9 @@ def in_process(solver, n, family):
     return json.loads(done.stdout)
 
 
-def used(run):
-    return f"{run['seconds']:8.2f} s {run['memory']:6.3f} GB ({run['memory'] - run['before']:.3f})"
-
-
 def main(arguments):
     if arguments[:1] == ["--solver"]:
-        run = {"ours": run_ours, "scipy": run_scipy}[arguments[1]]
+        run = {"ours": run_ours, "scipy": run_scipy, "call": run_call}[arguments[1]]
         print(json.dumps(run(int(arguments[2]), arguments[3])))
         return 0
     alone = "--alone" in arguments
@@ -109,17 +127,15 @@ def main(arguments):
     is_well = True
     for family in families:
         ours = in_process("ours", n, family)
-        line = f"  {family:15s} sfumato {used(ours)}"
         is_well &= ours["certified"]
-        if not alone:
-            theirs = in_process("scipy", n, family)
-            line += f"   scipy {used(theirs)}"
-            ratios = (theirs[of] / ours[of] for of in ("seconds", "memory"))
-            line += "   ratios" + "".join(f" {ratio:5.1f}" for ratio in ratios)
-            is_well &= abs(ours["distance"] / theirs["distance"] - 1) < 1e-9
-        print(
-            line, f"  true links {ours['links']:.4f}", "certified" if ours["certified"] else "NOT CERTIFIED"
-        )
+        theirs = {"seconds": None} if alone else in_process("scipy", n, family)
+        for kind, row in (("kernel", ours), ("sfumato.assess of gdbrl", in_process("call", n, family))):
+            ratios.beside(
+                f"{family}, {kind}", n, row["seconds"], "scipy: linear_sum_assignment", theirs["seconds"],
+                memory=1000 * row["memory"], at_least=0,
+            )  # fmt: skip
+        is_well &= alone or abs(ours["distance"] / theirs["distance"] - 1) < 1e-9
+        print(f"    true links {ours['links']:.4f}", "certified" if ours["certified"] else "NOT CERTIFIED")
     print("  all certified, totals agree" if is_well else "  FAILED")
     return 0 if is_well else 1
 

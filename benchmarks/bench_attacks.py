@@ -17,12 +17,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import ratios
 
+import sfumato
 from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.requirement import parse_measure
@@ -31,6 +32,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
 QUERIES = 2000
+SMALL = "5000"
 NUMBERS, WORDS = [f"n{i}" for i in range(6)], [f"w{i}" for i in range(3)]
 SCHEMA = Schema(
     (
@@ -44,6 +46,7 @@ ATTACKS = ("linkability", "singling-out", "membership", "inference(by=neighbours
 #: What the peer is asked to do, in its own environment.
 PEER = """
 import sys, time
+from importlib.metadata import version
 import pandas as pd
 from anonymeter.evaluators import LinkabilityEvaluator
 ori, syn, control = (pd.read_csv(path) for path in sys.argv[1:4])
@@ -56,7 +59,7 @@ def attack(queries):
 attack(10)
 began = time.process_time()
 value = attack(int(sys.argv[6]))
-print(time.process_time() - began, value)
+print(time.process_time() - began, value, version("anonymeter"))
 """
 
 
@@ -86,16 +89,17 @@ def ours(name, original, release, control):
     return measure.score(evidence, Run(seed=1)).value
 
 
-def timed(function, *given):
-    began = time.process_time()
-    return function(*given), time.process_time() - began
+def call(name, original, release, control):
+    return sfumato.assess(
+        original.frame, Release.of(release), [name], schema=SCHEMA, resources={"control": control}, seed=1
+    )
 
 
 def peer(frames):
-    """Seconds and risk of anonymeter's linkability, or why there is none."""
+    """Seconds and version of anonymeter's linkability, or None and why there are none."""
     interpreter = os.environ.get("ANONYMETER_PYTHON", "")
     if not interpreter:
-        return None, "skipped: no environment is named in ANONYMETER_PYTHON"
+        return None, "no environment is named in ANONYMETER_PYTHON"
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / f"{i}.csv") for i in range(3)]
         for frame, path in zip(frames, paths, strict=True):
@@ -108,9 +112,10 @@ def peer(frames):
             check=False,
         )
     if done.returncode:
-        return None, f"skipped: it ended with code {done.returncode}"
-    seconds, value = map(float, done.stdout.split())
-    return seconds, f"risk {value:.4f}"
+        return None, f"it ended with code {done.returncode}"
+    seconds, value, version = done.stdout.split()
+    print(f"  anonymeter's risk {float(value):.4f}")
+    return float(seconds), f"anonymeter {version}: linkability"
 
 
 def parts():
@@ -126,22 +131,22 @@ def main():
     tables = [Table(frame, SCHEMA) for frame in frames]
     small = [Table(frame.head(200), SCHEMA) for frame in frames]
     print(f"attacks, {n:,} records × {len(SCHEMA.columns)} columns, {QUERIES:,} queries, processor seconds")
-    spent = {}
-    for name in ATTACKS:
-        if name == "linkability":
-            name = f"linkability(first={'+'.join(parts()[0])}, second={'+'.join(parts()[1])})"  # noqa: PLW2901
-        ours(name, *small)
-        value, seconds = timed(ours, name, *tables)
-        spent[name.partition("(")[0]] = spent.get(name.partition("(")[0], seconds)
-        print(f"  {name.partition('(first')[0]:26} {seconds:8.2f}   risk {value:.4f}", flush=True)
-    seconds, said = peer(frames)
-    ratio = (
-        "" if seconds is None else f"{seconds:8.2f}   {said}   ratio {seconds / spent['linkability']:6.1f}"
-    )
-    print(f"  {'anonymeter linkability':26} {ratio or said}")
+    theirs, name = peer(frames)
+    fine = True
+    for attack in ATTACKS:
+        halves = "+".join(parts()[0]), "+".join(parts()[1])
+        asked = "linkability(first={}, second={})".format(*halves) if attack == "linkability" else attack
+        beside = (name, theirs) if attack == "linkability" and theirs is not None else ()
+        for kind, work in (("score", ours), ("sfumato.assess", call)):
+            work(asked, *small)
+            seconds, _ = ratios.least(lambda work=work, asked=asked: work(asked, *tables))
+            least = 10 if beside and kind == "score" else 0
+            fine &= ratios.beside(f"{attack}, {kind}", n, seconds, *beside, at_least=least)
+    if theirs is None:
+        ratios.skip("linkability of anonymeter", name)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"  peak memory {memory:.2f} GB")
-    return 0 if memory < 1 and (seconds is None or seconds >= 10 * spent["linkability"]) else 1
+    return 0 if memory < 1 and fine else 1
 
 
 if __name__ == "__main__":

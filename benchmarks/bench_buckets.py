@@ -2,7 +2,7 @@
 
     python benchmarks/bench_buckets.py [records]
 
-CPU seconds of one run each. Anatomy of 10 columns, with what is measured of the release before anyone gets
+CPU seconds, least of three. Anatomy of 10 columns, with what is measured of the release before anyone gets
 it, may take 3 times as long as polars takes to sort the table by the sensitive column (with ties in an order
 of chance); slicing, and bucketisation, twice as long as Mondrian of the same keys at the same least size.
 """
@@ -10,10 +10,11 @@ of chance); slicing, and bucketisation, twice as long as Mondrian of the same ke
 from __future__ import annotations
 
 import sys
-import time
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import ratios
 
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -24,12 +25,7 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.slicing import Slicing
 
 L = 5
-
-
-def cpu(work):
-    start = time.process_time()
-    done = work()
-    return done, time.process_time() - start
+SMALL = "20000"
 
 
 def drawn(records):
@@ -61,15 +57,13 @@ def main(records=1_000_000):
         method.apply(small, Run(seed=1))  # loads and compiles
     sort(small)
     print(f"{records:,} records, 9 keys, l = {L}")
-    _, sorting = cpu(lambda: sort(table))
-    _, cutting = cpu(lambda: Mondrian(k=L).apply(table, Run(seed=1)))
-    peers = {"anatomy": ("sorts", sorting, 3)}
-    for method in (Anatomy(l=L), Bucketisation(l=L), Slicing(l=L)):
-        release, taken = cpu(lambda: method.apply(table, Run(seed=1)))  # noqa: B023
-        peer, seconds, most = peers.get(method.name, ("mondrians", cutting, 2))
-        ratio = f"{taken / seconds:4.1f} {peer} of {seconds:.2f} s (at most {most})"
-        print(f"  {method.name:<14} {taken:6.2f} s, {ratio}, {release.figures['buckets']:,} buckets")
+    cutting, _ = ratios.least(lambda: Mondrian(k=L).apply(replace(table), Run(seed=1)))
+    sorting, _ = ratios.least(lambda: sort(table))
+    fine = ratios.protect("anatomy", table, Anatomy(l=L), "polars: a sort", sorting, at_most=3)
+    for method in (Bucketisation(l=L), Slicing(l=L)):
+        fine &= ratios.protect(method.name, table, method, "Mondrian of the same keys", cutting, at_most=2)
+    return 0 if fine else 1
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    sys.exit(main(*map(int, sys.argv[1:])))

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_categories.py [records] [baskets]
 
-CPU seconds of one run each, kernels compiled before. The first three may cost at most 3 gathers of their
+CPU seconds, the least of three, kernels compiled before. The first three may cost at most 3 gathers of their
 columns in random order (categories as words); a million baskets must become k²-anonymous in less than 4 GB.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 
+import sfumato
 from sfumato.core.run import Run
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -25,12 +26,7 @@ from sfumato.methods.pram import Pram
 from sfumato.methods.sampling import Sampling
 
 N_ITEMS = 1_000
-
-
-def cpu(work):
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
+SMALL = "200000 5000"
 
 
 def people(records: int, rng: np.random.Generator) -> Table:
@@ -66,7 +62,7 @@ def baskets(count: int, rng: np.random.Generator) -> tuple[Table, Hierarchy]:
     return Table(frame, Schema((Column("basket", Kind.SET, Role.KEY, hierarchy="tree"),))), tree
 
 
-def main(records: int = 10_000_000, n_baskets: int = 1_000_000) -> None:
+def main(records: int = 10_000_000, n_baskets: int = 1_000_000) -> int:
     rng = np.random.default_rng(1)
     table = people(records, rng)
     order = pl.Series(rng.permutation(records).astype(np.uint32))
@@ -77,20 +73,25 @@ def main(records: int = 10_000_000, n_baskets: int = 1_000_000) -> None:
         (Sampling(by="person"), ("word", "came"), ("person", "word", "came")),
         (DateShifting(), ("came", "left"), ("person", "came", "left")),
     )
+    fine = True
     for method, targets, columns in tasks:
         part = table.select(columns).aimed_at(targets)
         method.apply(part.take(np.arange(1_000)), Run(seed=1))  # compile
-        gather, _ = cpu(lambda part=part, order=order: part.frame[order])
-        taken, _ = cpu(lambda part=part, method=method: method.apply(part, Run(seed=1)))
-        named = ", ".join(columns)
-        print(f"  {method!s:22s} of {named:20s} {taken:6.2f} s CPU = {taken / gather:.2f} gathers")
+        gather, _ = ratios.least(lambda part=part, order=order: part.frame[order])
+        row = f"{method} of {', '.join(columns)}"
+        fine &= ratios.protect(row, part, method, "polars: a gather", gather, at_most=3)
     del table, part, order
     sets, tree = baskets(n_baskets, rng)
-    run = Run(seed=1, resources={"tree": tree})
-    taken, release = cpu(lambda: ItemsetGeneralisation(k=5, m=2).apply(sets.aimed_at(["basket"]), run))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  k² of {n_baskets:,} baskets: {taken:.0f} s CPU, {peak:.1f} GB at most; {dict(release.figures)}")
+    taken, _ = ratios.least(
+        lambda: sfumato.protect(
+            sets.frame, ItemsetGeneralisation(k=5, m=2), columns=["basket"], schema=sets.schema,
+            resources={"tree": tree}, seed=1,
+        ), times=1,
+    )  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    ratios.beside("k² of baskets, sfumato.protect", n_baskets, taken, memory=peak)
+    return 0 if fine and peak < 4000 else 1
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:3]))
+    sys.exit(main(*(int(argument) for argument in sys.argv[1:3])))

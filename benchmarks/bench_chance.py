@@ -11,26 +11,18 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 
 import sfumato
 from sfumato.data import digest
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
+SMALL = "50000"
 KEYS = {"region": 50, "age": 90, "sex": 2, "occupation": 400, "marital": 6}
-
-
-def least(work):
-    taken = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        taken.append(time.process_time() - start)
-    return min(taken)
 
 
 def schema_of(frame, kind):
@@ -54,27 +46,26 @@ def bytes_of(frame):
 
 def fingerprint(what, frame, kind):
     parts, schema = list(bytes_of(frame)), schema_of(frame, kind)
-    bare = least(lambda: [hashlib.blake2b(part, digest_size=32).digest() for part in parts])
-    taken = least(lambda: Table(frame, schema).digest)
-    print(f"  fingerprint of {what:8s} {taken:.2f} s CPU = {taken / bare:.2f} bare BLAKE2b (at most 1.3)")
-    return taken <= 1.3 * bare
+    bare, _ = ratios.least(lambda: [hashlib.blake2b(part, digest_size=32).digest() for part in parts])
+    taken, _ = ratios.least(lambda: Table(frame, schema).digest)
+    return ratios.beside(f"fingerprint of {what}", len(frame), taken, "a bare BLAKE2b", bare, at_most=1.3)
 
 
 def assess(what, frame, most):
     schema = schema_of(frame, Kind.NOMINAL)
     sfumato.assess(frame.head(1000), None, ["k"], schema=schema)
-    bare = least(lambda: frame.group_by(frame.columns).len())
-    taken = least(lambda: sfumato.assess(frame, None, ["k"], schema=schema))
-    print(f"  assess k of {what:11s} {taken:.2f} s CPU = {taken / bare:.2f} group-bys (at most {most})")
-    return taken <= most * bare
+    bare, _ = ratios.least(lambda: frame.group_by(frame.columns).len())
+    taken, _ = ratios.least(lambda: sfumato.assess(frame, None, ["k"], schema=schema))
+    row = f"k of {what}, sfumato.assess"
+    return ratios.beside(row, len(frame), taken, "polars: a group-by", bare, at_most=most)
 
 
 def protect(method, frame, kind, peer, plain):
     schema, columns = schema_of(frame, kind), frame.columns
     sfumato.protect(frame.head(10_000), method, columns=columns, schema=schema, seed=1)
-    bare = least(plain)
-    taken = least(lambda: sfumato.protect(frame, method, columns=columns, schema=schema, seed=1))
-    print(f"  protect {method:15s} {taken:.2f} s CPU = {taken / bare:.1f} × {peer}")
+    bare, _ = ratios.least(plain)
+    taken, _ = ratios.least(lambda: sfumato.protect(frame, method, columns=columns, schema=schema, seed=1))
+    ratios.beside(f"{method}, sfumato.protect", len(frame), taken, peer, bare)
 
 
 def main(records=4_000_000):
@@ -89,10 +80,10 @@ def main(records=4_000_000):
     fine = [fingerprint(*each) for each in (*tables, ("amounts", amounts, Kind.CONTINUOUS))]
     fine += [assess("numbers", numbers, 1.0), assess("text", text, 1.5)]
     order, word = rng.permutation(records), text.select("occupation")
-    protect("pram", word, Kind.NOMINAL, "a gather", lambda: word[order])
+    protect("pram", word, Kind.NOMINAL, "polars: a gather", lambda: word[order])
     matrix = amounts.to_numpy()
     noise = lambda: matrix + rng.normal(size=matrix.shape) * matrix.std(0)  # noqa: E731
-    protect("uncorrelated-noise", amounts, Kind.CONTINUOUS, "plain noise", noise)
+    protect("uncorrelated-noise", amounts, Kind.CONTINUOUS, "numpy: plain noise", noise)
     return 0 if all(fine) else 1
 
 

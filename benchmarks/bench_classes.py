@@ -2,7 +2,7 @@
 
     python benchmarks/bench_classes.py [records]
 
-CPU seconds of one run each. All k-family measures of five text keys and one sensitive column, every
+CPU seconds, the least of three. All k-family measures of five text keys and one sensitive column, every
 record's number among them, may cost at most 3 bare group-bys over these columns, and each further sensitive
 column about one more. t-closeness must be at least 50 times faster than a plain loop with one filter of the
 frame and one distribution for each class, and than pycanon where that is installed. individual-risk may cost
@@ -13,29 +13,25 @@ number, may cost at most 1.5 bare group-bys, whatever the keys are.
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import ratios
 
+import sfumato
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 
+SMALL = "50000"
 KEYS = {"region": 50, "age": 90, "sex": 2, "occupation": 400, "marital": 6}
 FAMILY = (
     "k-anonymity", "l-diversity", "recursive-diversity", "p-sensitivity", "alpha-k-anonymity", "t-closeness",
     "delta-disclosure", "beta-likeness", "prosecutor-risk", "marketer-risk", "distinction", "separation",
 )  # fmt: skip
-
-
-def cpu(work):
-    start = time.process_time()
-    done = work()
-    return done, time.process_time() - start
 
 
 def words(name, kinds, records, rng):
@@ -62,15 +58,15 @@ def against_group_by(records):
     frame = frame.with_columns(words(name, 200, records, rng) for name in ("diagnosis", "therapy"))
     one = frame.drop("therapy")
     family(table_of(one.head(1000), ("diagnosis",)))
-    combinations, bare = cpu(lambda: one.group_by(one.columns).len().height)
-    scores, taken = cpu(lambda: family(table_of(one, ("diagnosis",))))
-    _, with_two = cpu(lambda: family(table_of(frame, ("diagnosis", "therapy"))))
-    classes = scores["k-anonymity"].details["classes"]
-    print(f"{records:,} records, {classes:,} classes, {combinations:,} with the sensitive value")
-    print(f"  a bare group-by takes {bare:.2f} s CPU")
-    print(f"  {len(FAMILY)} measures        {taken:6.2f} s = {taken / bare:.2f} group-bys (at most 3)")
-    print(f"  one sensitive more {with_two - taken:6.2f} s = {(with_two - taken) / bare:.2f} group-bys")
-    return taken <= 3 * bare
+    peer, row = "polars: a group-by", f"{len(FAMILY)} measures of classes"
+    bare, _ = ratios.least(lambda: one.group_by(one.columns).len().height)
+    taken, _ = ratios.least(lambda: family(table_of(one, ("diagnosis",))))
+    with_two, _ = ratios.least(lambda: family(table_of(frame, ("diagnosis", "therapy"))))
+    schema = table_of(one, ("diagnosis",)).schema
+    call, _ = ratios.least(lambda: sfumato.assess(one, None, FAMILY, schema=schema, seed=1))
+    ratios.beside(f"{row}, sfumato.assess", records, call, peer, bare)
+    ratios.beside("one sensitive column more", records, with_two - taken, peer, bare)
+    return ratios.beside(f"{row}, score", records, taken, peer, bare, at_most=3)
 
 
 def k_against_group_by(records):
@@ -85,15 +81,10 @@ def k_against_group_by(records):
                 made = [column.cast(pl.Categorical).to_physical().cast(dtype) for column in made]
             frame, measure, run = pl.DataFrame(made), registry.measure("k-anonymity")(), Run(seed=1)
             measure.score(Evidence(table_of(frame.head(1000), ())), run)
-            _, bare = cpu(lambda frame=frame: frame.group_by(frame.columns).len()["len"].min())
-            score, taken = cpu(
-                lambda frame=frame, m=measure, r=run: m.score(Evidence(table_of(frame, ())), r)
-            )
-            print(
-                f"k-anonymity, {len(keys)} keys of {kind}, {score.details['classes']:,} classes: "
-                f"{taken:.2f} s CPU = {taken / bare:.2f} group-bys (at most 1.5)"
-            )
-            within &= taken <= 1.5 * bare
+            bare, _ = ratios.least(lambda frame=frame: frame.group_by(frame.columns).len()["len"].min())
+            row = f"k-anonymity, {len(keys)} keys of {kind}"
+            table = table_of(frame, ())
+            within &= ratios.assess(row, table, measure, "polars: a group-by", bare, at_most=1.5)
     return within
 
 
@@ -107,16 +98,11 @@ def against_k_anonymity(records):
         shown = frame.with_columns(pl.when(~hole).then(pl.col(name)) for name, hole in holes.items())
         table = table_of(shown, ())
         table = replace(table, schema=table.schema.replace(Column("weight", Kind.CONTINUOUS, Role.WEIGHT)))
-        times = []
-        for name in ("k-anonymity", "individual-risk"):
-            measure, run = registry.measure(name)(), Run(seed=1)
-            measure.score(Evidence(table.take(np.arange(1000))), run)  # loads what is loaded on first use
-            times.append(cpu(lambda m=measure, t=table, r=run: m.score(Evidence(t), r))[1])
-        ratio = times[1] / times[0]
-        print(
-            f"individual-risk, {share:.0%} missing: {times[1]:.2f} s CPU = {ratio:.1f} k-anonymity ({most})"
-        )
-        within &= ratio <= most
+        peer, measure = (registry.measure(name)() for name in ("k-anonymity", "individual-risk"))
+        ratios.assessing(table.take(np.arange(1000)), measure)()  # loads what is loaded on first use
+        theirs, _ = ratios.least(ratios.assessing(table, peer))
+        row = f"individual-risk, {share:.0%} missing"
+        within &= ratios.assess(row, table, measure, "k-anonymity, sfumato.assess", theirs, at_most=most)
     return within
 
 
@@ -141,39 +127,34 @@ def drawn_classes(records, n_classes):
     return frame.with_columns(words("diagnosis", 200, records, rng))
 
 
-def closeness(frame):
-    table = table_of(frame, ("diagnosis",))
-    score, taken = cpu(lambda: registry.measure("t-closeness")().score(Evidence(table), Run(seed=1)))
-    print(
-        f"t-closeness of {frame.height:,} records in {score.details['classes']:,} classes: {taken:.3f} s CPU"
-    )
-    return score.value, taken
-
-
-def against_a_loop(part=50):
+def against_a_loop(records, part=50):
     """The loop goes over a part of the classes only, pycanon over a small table: all would take hours."""
-    closeness(drawn_classes(1_000, 50))  # loads what is loaded on first use
-    keys, frame = ["area", "group"], drawn_classes(1_000_000, 15_000)
-    _, taken = closeness(frame)
-    _, looped = cpu(lambda: loop_over_classes(frame, keys, "diagnosis", 15_000 // part))
-    ratios = [part * looped / taken]
-    print(f"  a loop over the classes, from 1 in {part}: {part * looped:.0f} s = {ratios[0]:.0f} times (50)")
+    measure, keys = registry.measure("t-closeness")(), ["area", "group"]
+    frame, small = drawn_classes(records, records // 66), drawn_classes(30_000, 450)
+    ratios.assessing(table_of(small, ("diagnosis",)), measure)()  # loads what is loaded on first use
+    looped, _ = ratios.least(
+        lambda: loop_over_classes(frame, keys, "diagnosis", records // 66 // part), times=1
+    )
+    fine = ratios.assess(
+        "t-closeness", table_of(frame, ("diagnosis",)), measure, f"a loop over 1 in {part} classes",
+        part * looped, at_least=50,
+    )  # fmt: skip
     try:
         from pycanon import anonymity
     except ImportError:
-        return ratios[0] >= 50
-    small = drawn_classes(30_000, 450)
-    ours, taken = closeness(small)
+        ratios.skip("t-closeness of pycanon", "pycanon is not installed")
+        return fine
     data = small.to_pandas()
-    theirs, their_time = cpu(lambda: anonymity.t_closeness(data, keys, ["diagnosis"], gen=True))
-    ratios.append(their_time / taken)
-    print(f"  pycanon: {their_time:.1f} s = {ratios[1]:.0f} times (50); {ours:.9f} and {theirs:.9f}")
-    return min(ratios) >= 50
+    theirs, _ = ratios.least(lambda: anonymity.t_closeness(data, keys, ["diagnosis"], gen=True), times=1)
+    table = table_of(small, ("diagnosis",))
+    return fine & ratios.assess(
+        "t-closeness beside pycanon", table, measure, "pycanon: t_closeness", theirs, at_least=50
+    )
 
 
 def main(records: int = 10_000_000) -> int:
     fast = against_group_by(records) & k_against_group_by(records) & against_k_anonymity(records)
-    return 0 if against_a_loop() and fast else 1
+    return 0 if against_a_loop(records // 10) and fast else 1
 
 
 if __name__ == "__main__":

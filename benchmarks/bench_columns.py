@@ -2,17 +2,17 @@
 
     python benchmarks/bench_columns.py [records]
 
-CPU seconds of one run each, kernels compiled before. Every method that works column by column may cost at
+CPU seconds, the least of three, kernels compiled before. Every method that works column by column may cost at
 most 4 stable sorts, at its default settings and at harder ones.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
@@ -40,28 +40,25 @@ SORTING = (
     Rounding(),
     TopBottomCoding(),
 )
+SMALL = "200000"
 MOVING = (UncorrelatedNoise(), CorrelatedNoise(), HohneNoise(), UniformNoise(), LognormalNoise())
 
 
-def cpu(work):
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def main(records: int = 10_000_000) -> None:
+def main(records: int = 10_000_000) -> int:
     values = np.random.default_rng(1).lognormal(size=records)
     table = Table(pl.DataFrame({"x": values}), Schema((Column("x", Kind.CONTINUOUS),)))
     for method in (*SORTING, *MOVING):
         method.apply(table.take(np.arange(1000)), Run(seed=1))  # compile
-    sort = cpu(lambda: np.argsort(values, kind="stable"))
-    plain = cpu(lambda: values + np.random.default_rng(2).standard_normal(records) * values.std())
-    print(f"{records:,} values; a stable sort takes {sort:.2f} s CPU, plain noise in numpy {plain:.2f} s")
-    for methods, peer, name in ((SORTING, sort, "stable sorts"), (MOVING, plain, "× plain noise")):
-        for method in methods:
-            taken = cpu(lambda method=method: method.apply(table, Run(seed=1)))
-            print(f"  {method!s:38s} {taken:6.2f} s CPU = {taken / peer:.2f} {name}")
+    sort, _ = ratios.least(lambda: np.argsort(values, kind="stable"))
+    plain, _ = ratios.least(lambda: values + np.random.default_rng(2).standard_normal(records) * values.std())
+    fine = [
+        ratios.protect(str(method), table, method, "numpy: a stable sort", sort, at_most=4)
+        for method in SORTING
+    ]
+    for method in MOVING:
+        ratios.protect(str(method), table, method, "numpy: plain noise", plain)
+    return 0 if all(fine) else 1
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:2]))
+    sys.exit(main(*(int(argument) for argument in sys.argv[1:2])))

@@ -10,15 +10,16 @@ run, so that the ratio says more than the seconds. Kernels are compiled before t
 
 import resource
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 from scipy.spatial import cKDTree
 
 import sfumato
 from sfumato.core.release import Release
 
+SMALL = "1000"
 MEASURES = ("dbrl", "gdbrl", "exact-match", "uniqueness")
 
 
@@ -39,24 +40,18 @@ def peer(people, rng):
     return cKDTree(points + 0.05 * rng.normal(size=points.shape)).query(points)
 
 
-def timed(function, *given, **named):
-    began = time.process_time()
-    return function(*given, **named), time.process_time() - began
-
-
 def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     small = sfumato.read("builtin:patients?n=500")
     for _, release in releases(small):
         sfumato.assess(small, release, MEASURES, seed=1)
     people = sfumato.read(f"builtin:patients?n={n}")
-    _, of_peer = timed(peer, people, np.random.default_rng(1))
-    print(f"{n:,} mixed records, processor seconds; nearest of exact points {of_peer:.2f}")
+    of_peer, _ = ratios.least(lambda: peer(people, np.random.default_rng(1)))
     for name, release in releases(people):
         for measure in MEASURES:
-            scores, seconds = timed(sfumato.assess, people, release, [measure], seed=1)
-            line = f"  {name:18} {measure:12} {seconds:8.2f}   {seconds / of_peer:7.1f} times"
-            print(f"{line}   {scores[measure].value:.4f}", flush=True)
+            seconds, _ = ratios.least(ratios.assessing(people, measure, release))
+            row = f"{measure} of {name}, sfumato.assess"
+            ratios.beside(row, n, seconds, "scipy: nearest of exact points", of_peer)
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
     return 0
 

@@ -1,15 +1,24 @@
-"""The same work on engines: processor time and memory of ``stream`` against ``memory``, by size.
+"""The same work on engines, and releases past the memory: processor time, memory, and growth by size.
 
-``python benchmarks/bench_engines.py 1000000 10000000`` writes ``builtin:patients`` of these sizes as Parquet,
-protects them by one method of each shape and counts classes, each in a process of its own. It prints CPU
-seconds, the peak of memory that lies in no file, bytes per record, and the ratio of stream to memory.
-``--stream-only`` is for sizes that memory does not hold; ``--scratch DIR`` says where files go. ``--cluster``
-compares ``stream`` with ``local:1`` and ``local:2`` instead: processor time of all processes against that of
-stream, and how much sooner two workers are done than one, for methods that workers share and for the trials
-of ``compare``. It takes free cores, and tables of millions, beside which starting workers is nothing.
+    python benchmarks/bench_engines.py [records …] [--part families releases cluster] [--stream-only]
+        [--memory 4GB] [--scratch DIR]
+
+Patients of these sizes are written as Parquet, five million at a time. Each piece of work is a process of its
+own: CPU seconds of it and of its workers, and the peak of memory that lies in no file, which is what
+``--memory`` limits (RssAnon).
+
+- families: one method of each shape, and classes, by ``stream`` and by ``memory`` (at most 1.3 times its
+  CPU); classes beside a bare streaming group-by of polars. With ``--stream-only`` not by ``memory``.
+- releases: k = 50 by S2 (`sorted-generalisation`), Mondrian and the lattice (`global-recoding`): the verb
+  `sfumato run` of a plan, from the file to the release and its report, under ``--memory``.
+- cluster: ``local:1`` and ``local:2`` beside ``stream``; it takes free cores, and tables of millions.
+
+From one size to the next each row says how it grows.
 """
 
+import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,26 +28,87 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-KEYS = ("age_yrs", "los", "charge")
+import polars as pl
+import ratios
+
+from sfumato.data.schema import Role
+from sfumato.datasets import patients
+from sfumato.engines.stream import memory_in_use
+
+SMALL = "20000 40000 --part families releases"
+PIECE, LOOK, FEW = 5_000_000, 0.05, "few.parquet"
+COLUMNS = ("age_yrs", "los", "charge")
+#: What is protected, by columns (none: all keys), or measured.
 WORK = {
-    "k-anonymity": None,
-    "uniqueness": None,
-    "correlated-noise": KEYS,
-    "rank-swapping": KEYS,
+    "correlated-noise": COLUMNS,
+    "rank-swapping": COLUMNS,
     "pram": ("sex", "race"),
     "sorted-generalisation(k=50)": (),
     "mondrian(k=50)": (),
 }
+CLASSES = {
+    "k": ("k-anonymity",),
+    "k-family": ("k-anonymity", "uniqueness", "prosecutor-risk", "marketer-risk", "distinction"),
+}
+GROUP_BY = "polars: a streaming group-by"
+RELEASES = ("sorted-generalisation", "mondrian", "global-recoding")
 #: What workers share: blocks, columns, trials.
 SHARED = ("correlated-noise", "rank-swapping", "compare")
 TRIALS = ("rank-swapping", "rank-shuffling", "correlated-noise", "uniform-noise")
+PLAN = """
+[data]
+path = "{file}"
+{columns}
+[[scenarios]]
+requirements = ["k >= 50"]
+[[steps]]
+method = "{method}"
+columns = ["@key"]
+parameters = {{ k = 50 }}
+[output]
+path = "released.parquet"
+"""
+
+
+def write_patients(path, n):
+    """Draw five million at a time, each with a seed of its own; all of them are never in memory."""
+    pieces = [path.with_suffix(f".{i}") for i in range(math.ceil(n / PIECE))]
+    for i, piece in enumerate(pieces):
+        patients(min(PIECE, n - i * PIECE), seed=2009 + i).frame.write_parquet(piece)
+    pl.scan_parquet(pieces).sink_parquet(path)
+    for piece in pieces:
+        piece.unlink()
+
+
+def spent():
+    """CPU seconds of this process, and of workers that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def carry_out(name, path):
+    """Do one piece of work, and give what tells whether two engines did the same."""
+    import sfumato
+    from sfumato import io
+
+    schema = patients(100).schema
+    if name == GROUP_BY:
+        keys = list(schema.with_role(Role.KEY))
+        return pl.scan_parquet(path).group_by(keys).len().collect(engine="streaming")["len"].min()
+    table = io.read_table(path, schema=schema)
+    if name == "compare":
+        study = sfumato.compare(
+            table, TRIALS, columns=["charge"], hold="uniqueness", level=0.5, rank_by="il1s", repeats=1, seed=1
+        )
+        return repr([(each.step.method.name, each.level.value) for each in study.outcomes])
+    if name in CLASSES:
+        return sfumato.assess(table, None, CLASSES[name])["k"].value
+    return sfumato.protect(table, name, columns=WORK[name], seed=1).table.digest.hex()[:16]
 
 
 def work(name, engine, path, scratch):
     """One piece of work in this process; what it took is written to stdout."""
     import sfumato
-    from sfumato import datasets, io
-    from sfumato.engines.stream import memory_in_use
 
     peak, done = [0], threading.Event()
 
@@ -46,93 +116,145 @@ def work(name, engine, path, scratch):
         while not done.wait(0.01):
             peak[0] = max(peak[0], memory_in_use())
 
-    before = memory_in_use()
+    with nullcontext() if engine == "memory" else sfumato.engine("stream", scratch=scratch):
+        carry_out(name, Path(path).with_name(FEW))  # loads and compiles what is loaded on first use
+    before, cpu, began = memory_in_use(), spent(), time.perf_counter()
     threading.Thread(target=watch, daemon=True).start()
-    schema = datasets.from_uri("builtin:patients?n=100").schema
-    opened = nullcontext() if engine == "memory" else sfumato.engine(engine, scratch=scratch)
-    with opened:
-        table = io.read_table(path, schema=schema)
-        columns, began = WORK.get(name), time.perf_counter()
-        if name == "compare":
-            study = sfumato.compare(
-                table, TRIALS, columns=["charge"], hold="uniqueness", level=0.5, rank_by="il1s", repeats=1,
-                seed=1,
-            )  # fmt: skip
-            answer = repr([(each.step.method.name, each.level.value) for each in study.outcomes])
-        elif columns is None:
-            answer = sfumato.assess(table, None, [name])[name].value
-        else:
-            answer = sfumato.protect(table, name, columns=columns, seed=1).table.digest.hex()[:16]
-        seconds = time.perf_counter() - began
+    with nullcontext() if engine == "memory" else sfumato.engine(engine, scratch=scratch):
+        found = carry_out(name, path)
     done.set()
-    spent = os.times()  # with that of workers, which have ended
-    cpu = spent.user + spent.system + spent.children_user + spent.children_system
-    print(json.dumps({"cpu": cpu, "peak": peak[0] - before, "answer": answer, "seconds": seconds}))
+    told = {"cpu": spent() - cpu, "peak": max(peak[0] - before, 0), "answer": found}
+    print(json.dumps({**told, "seconds": time.perf_counter() - began}))
 
 
 def measure(name, engine, path, scratch):
     command = [sys.executable, "-W", "ignore", __file__, "--work", name, engine, str(path), str(scratch)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    if done.returncode:
+        return {"reason": (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def _cells(found, n):
-    if found is None:
-        return f"{'failed':>34}"
-    return f"{found['cpu']:14.1f} {found['peak'] / 1e6:9.0f} {found['peak'] / n:9.0f}"
+def show(row, n, found, peer="", other=None, **claim):
+    """A row of the work, beside the same work on another engine, if both were done."""
+    if "reason" in found:
+        ratios.skip(row, found["reason"][:200])
+        return
+    beside = (peer, other["cpu"]) if other and "reason" not in other else ()
+    ratios.beside(row, n, found["cpu"], *beside, memory=found["peak"] / 1e6, **claim)
+    earlier = GROWTH.setdefault(row, {})
+    if earlier:
+        less = max(earlier)
+        grown = math.log(found["cpu"] / max(earlier[less], 1e-9)) / math.log(n / less)
+        print(f"    grows with n to the {grown:.2f}; {found['peak'] / n:.0f} bytes a record", flush=True)
+    earlier[n] = found["cpu"]
+    if other and "answer" in found and found["answer"] != other.get("answer", found["answer"]):
+        print("    DIFFERENT results", flush=True)
 
 
-def main_cluster(sizes, scratch):
-    from sfumato import datasets
-
-    engines = ("stream", "local:1", "local:2")
-    titles = " ".join(f"{each + ' CPU s':>14} {'seconds':>8}" for each in engines)
-    print(f"{'work':30} {'records':>12} {titles}   CPU of 2 / stream   seconds of 1 / of 2")
-    for n in sizes:
-        path = Path(scratch) / f"patients{n}.parquet"
-        datasets.from_uri(f"builtin:patients?n={n}").frame.write_parquet(path)
-        for name in SHARED:
-            found = [measure(name, engine, path, scratch) for engine in engines]
-            if None in found:
-                print(f"{name:30} {n:12,} failed", flush=True)
-                continue
-            line = " ".join(f"{each['cpu']:14.1f} {each['seconds']:8.1f}" for each in found)
-            stream, one, two = found
-            line += f"   {two['cpu'] / stream['cpu']:17.2f}   {one['seconds'] / two['seconds']:19.2f}"
-            same = len({each["answer"] for each in found}) == 1
-            print(f"{name:30} {n:12,} {line}{'' if same else ' DIFFERENT'}", flush=True)
-        path.unlink()
+GROWTH = {}
 
 
-def main(sizes, scratch, engines):
-    from sfumato import datasets
+def families(n, path, asked):
+    """Each family by both engines, and classes beside polars alone."""
+    group_by = measure(GROUP_BY, "memory", path, asked.scratch)
+    show(f"{GROUP_BY.partition(': ')[2]} of nine keys", n, group_by)
+    for name in (*CLASSES, *WORK):
+        stream = measure(name, "stream", path, asked.scratch)
+        if not asked.stream_only:
+            memory = measure(name, "memory", path, asked.scratch)
+            show(f"{name}, memory", n, memory)
+            show(f"{name}, stream", n, stream, "the engine memory", memory, at_most=1.3)
+        else:
+            show(f"{name}, stream alone", n, stream)
+        if name in CLASSES:
+            show(f"{name}, stream, beside polars", n, {**stream}, GROUP_BY, group_by, at_most=1)
 
-    titles = " ".join(f"{each + ' CPU s':>14} {'peak MB':>9} {'B/record':>9}" for each in engines)
-    print(f"{'work':30} {'records':>12} {titles}   stream/memory")
-    for n in sizes:
-        path = Path(scratch) / f"patients{n}.parquet"
-        datasets.from_uri(f"builtin:patients?n={n}").frame.write_parquet(path)
-        for name in WORK:
-            found = [measure(name, engine, path, scratch) for engine in engines]
-            line = " ".join(_cells(each, n) for each in found)
-            if len(found) == 2 and None not in found:
-                line += f"   {found[1]['cpu'] / found[0]['cpu']:.2f}"
-                line += "" if found[0]["answer"] == found[1]["answer"] else " DIFFERENT"
-            print(f"{name:30} {n:12,} {line}", flush=True)
-        path.unlink()
+
+def tree_of(process):
+    """A process and those that it started."""
+    yield process
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            children = task.read_text().split()
+        except OSError:  # it has ended
+            continue
+        for child in children:
+            yield from tree_of(int(child))
+
+
+def watched(command, log):
+    """CPU seconds of a command with its children, and the most memory that one of them held in no file."""
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    peak = 0
+    while True:
+        done, status, used = os.wait4(process.pid, os.WNOHANG)
+        if done:
+            break
+        peak = max(peak, *(memory_in_use(each) for each in tree_of(process.pid)))
+        time.sleep(LOOK)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        return {"reason": log.read_text().strip().replace("\n", " ") or f"ended with {process.returncode}"}
+    return {"cpu": used.ru_utime + used.ru_stime, "peak": peak}
+
+
+def releases(n, path, asked):
+    """From the file to the release and its report, as a user does it."""
+    columns = "".join(
+        f'[columns.{each.name}]\nkind = "{each.kind}"\nrole = "{each.role or "other"}"\n'
+        for each in patients(10).schema.columns
+    )
+    for method in RELEASES:
+        with tempfile.TemporaryDirectory(dir=asked.scratch) as made:
+            plan = Path(made) / "plan.toml"
+            plan.write_text(PLAN.format(file=path, columns=columns, method=method))
+            command = [
+                sys.executable, "-W", "ignore", "-m", "sfumato", "run", str(plan), "--quiet",
+                "--engine", "stream", "--memory", asked.memory, "--scratch", str(asked.scratch),
+                "--report", str(Path(made) / "report.html"), "--override", "a benchmark",
+            ]  # fmt: skip
+            found = watched(command, Path(made) / "log")
+        show(f"{method}(k=50), release, stream within {asked.memory}", n, found)
+
+
+def cluster(n, path, asked):
+    """Two workers and one beside stream."""
+    for name in SHARED:
+        stream, one, two = (
+            measure(name, each, path, asked.scratch) for each in ("stream", "local:1", "local:2")
+        )
+        for workers, found in (("local:1", one), ("local:2", two)):
+            show(f"{name}, {workers}", n, found, "the engine stream", stream, at_most=1.3)
+        if "reason" not in {**one, **two}:
+            row = f"{name}, wall seconds of local:2"
+            ratios.beside(row, n, two["seconds"], "local:1", one["seconds"], at_least=1.6)
+
+
+PARTS = {"families": families, "releases": releases, "cluster": cluster}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("records", nargs="*", type=int, default=[1_000_000, 4_000_000])
+    parser.add_argument("--part", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--stream-only", action="store_true", help="leave the engine memory out")
+    parser.add_argument("--memory", default="4GB", help="limit of a release")
+    parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.work:
+        work(*asked.work)
+        return
+    for n in asked.records:
+        with tempfile.TemporaryDirectory(dir=asked.scratch) as made:
+            path = Path(made) / f"patients{n}.parquet"
+            write_patients(path, n)
+            patients(1000).frame.write_parquet(path.with_name(FEW))
+            for part in asked.part:
+                PARTS[part](n, path, asked)
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["--work"]:
-        work(*arguments[1:])
-    else:
-        stream_only = "--stream-only" in arguments
-        place = (
-            arguments[arguments.index("--scratch") + 1] if "--scratch" in arguments else tempfile.gettempdir()
-        )
-        wanted = [int(each) for each in arguments if each.isdecimal()] or [1_000_000]
-        if "--cluster" in arguments:
-            main_cluster(wanted, place)
-        else:
-            main(wanted, place, ("stream",) if stream_only else ("memory", "stream"))
+    main()

@@ -27,6 +27,7 @@ from sfumato.datasets import load
 from sfumato.risk.individual import IndividualRisk
 from sfumato.risk.population import PopulationUniqueness
 
+SMALL = None  # it is about truth, not speed
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 FRACTIONS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 TAIL, LEVEL, PEOPLE = 0.025, 0.1, 20_000

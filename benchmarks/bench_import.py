@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 
-ROUNDS = 5
+import ratios
+
+ROUNDS, SMALL = 5, ""
 
 
-def wall(*code: str) -> float:
-    """Best of some rounds: the least disturbed one."""
+def cpu(*code: str) -> float:
+    """CPU seconds of a process, the least of some rounds."""
     taken = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, *code], check=True, stdout=subprocess.DEVNULL)
-        taken.append(time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return min(taken)
 
 
 def main() -> None:
-    bare = wall("-c", "pass")
-    polars = wall("-c", "import polars") - bare
-    print(f"import polars: {polars:.2f} s")
+    bare = cpu("-c", "pass")
+    polars = cpu("-c", "import polars") - bare
     for name, code in {
         "import sfumato": ("-c", "import sfumato"),
         "all public names": ("-c", "import sfumato; [getattr(sfumato, name) for name in sfumato.__all__]"),
         "sfumato --help": ("-m", "sfumato", "--help"),
     }.items():
-        taken = wall(*code) - bare
-        print(f"  {name:18s} {taken:.2f} s = {taken / polars:.2f} × import polars")
+        ratios.beside(name, 0, cpu(*code) - bare, "polars: import", polars)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,19 @@ million records takes long.
 
 import resource
 import sys
-import time
 
 import numpy as np
+import polars as pl
+import ratios
 from scipy.spatial import cKDTree
 
+from sfumato.core.release import Release
+from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
 from sfumato.kernels.linking import closer_counts
 
 N_COLUMNS = 8
+SMALL = "3000"
 NOISE = (0.05, 0.15, 1.0)
 
 
@@ -39,9 +44,10 @@ def peers(original, released):
     return (nearest == np.arange(len(original))).sum()
 
 
-def timed(function, *given):
-    began = time.process_time()
-    return function(*given), time.process_time() - began
+def table_of(values):
+    names = [f"c{i}" for i in range(N_COLUMNS)]
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in names))
+    return Table(pl.DataFrame(values, schema=names), schema)
 
 
 def main():
@@ -54,14 +60,16 @@ def main():
     same = True
     for noise in NOISE:
         released = original + noise * rng.normal(size=original.shape)
-        links, seconds = timed(ours, original, released)
-        line = f"  noise {noise:4.0%}   sfumato {seconds:8.2f}   links {links:9.1f}"
+        seconds, links = ratios.least(lambda released=released: ours(original, released))
+        release = Release.record_by_record(table_of(released))
+        call, _ = ratios.least(ratios.assessing(table_of(original), "dbrl", release))
+        peer, found = "scipy: a k-d tree", (None, links)
         if not alone:
-            their_links, their_seconds = timed(peers, original, released)
-            same &= abs(links - their_links) < 0.5
-            line += f"   k-d tree {their_seconds:8.2f}   ratio {their_seconds / seconds:6.1f}"
-            line += "" if abs(links - their_links) < 0.5 else "   links DIFFER"
-        print(line, flush=True)
+            found = ratios.least(lambda released=released: peers(original, released))
+            same &= abs(links - found[1]) < 0.5
+            print("" if abs(links - found[1]) < 0.5 else "   links DIFFER", end="")
+        ratios.beside(f"dbrl, noise of {noise:.0%}, kernel", n, seconds, peer, found[0], at_least=1)
+        ratios.beside(f"dbrl, noise of {noise:.0%}, sfumato.assess", n, call, peer, found[0], at_least=0)
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
     return 0 if same else 1
 

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_local_recoding.py [records of Mondrian] [patients]
 
-CPU seconds of one run each. Mondrian, with the release it makes and what is measured of that, must be at
+CPU seconds. Mondrian, with the release it makes and what is measured of that, must be at
 least 5 times as fast as a recursive Mondrian on numpy arrays, which finds the ranges of the groups and no
 more. That is run on 1 in 50 of the records and taken 50 times, which flatters it. 10 million records of 6
 keys may take 2 minutes.
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -27,12 +27,7 @@ from sfumato.methods.sorted_generalisation import SortedGeneralisation
 
 K = 5
 PART = 50
-
-
-def cpu(work):
-    start = time.process_time()
-    done = work()
-    return done, time.process_time() - start
+SMALL = "50000 10000"
 
 
 def drawn(records):
@@ -70,31 +65,25 @@ def recursive(columns, spans, rows, k, parts):
 def against_a_recursion(records):
     Mondrian(k=K).apply(table_of(drawn(1000)), Run(seed=1))  # loads and compiles
     table, few = table_of(drawn(records)), drawn(records // PART)
-    release, taken = cpu(lambda: Mondrian(k=K).apply(table, Run(seed=1)))
     same = int(Mondrian(k=K).apply(table_of(few), Run(seed=1)).classes.max()) + 1
     small, parts = [series.to_numpy() for series in few], []
-    _, looped = cpu(
-        lambda: recursive(small, [np.ptp(each) for each in small], np.arange(len(small[0])), K, parts)
+    looped, _ = ratios.least(
+        lambda: recursive(small, [np.ptp(each) for each in small], np.arange(len(small[0])), K, parts),
+        times=1,
     )
-    groups, ratio = int(release.classes.max()) + 1, PART * looped / taken
-    print(f"{records:,} records, 6 keys, k = {K}: {groups:,} groups in {taken:.1f} s CPU, {peak()}")
-    print(f"  a recursion on numpy, from 1 in {PART}: {PART * looped:.0f} s = {ratio:.0f} times (5)")
-    print(f"  of {few.height:,} records it makes {len(parts):,} groups, and we {same:,}")
-    return ratio >= 5
+    print(f"  of {few.height:,} records a recursion makes {len(parts):,} groups, and we {same:,}")
+    peer = f"a recursion on numpy, from 1 in {PART}"
+    return ratios.protect("mondrian of 6 keys", table, Mondrian(k=K), peer, PART * looped, at_least=5)
 
 
 def of_patients(records):
     table = patients(records)
     table = table.aimed_at(table.schema.with_role(Role.KEY))
     for method in (SortedGeneralisation(k=3), CloseGeneralisation(k=3, sensitive="charge")):
-        method.apply(table.take(np.arange(1000)), Run(seed=1))
-        release, taken = cpu(lambda method=method: method.apply(table, Run(seed=1)))
-        groups = int(release.classes.max()) + 1
-        print(f"{method} of {records:,} patients: {groups:,} groups in {taken:.1f} s CPU, {peak()}")
-
-
-def peak():
-    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB at most so far"
+        ratios.protecting(table.take(np.arange(1000)), method)()
+        taken, _ = ratios.least(ratios.protecting(table, method))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        ratios.beside(f"{method} of patients, sfumato.protect", records, taken, memory=memory)
 
 
 def main(records: int = 1_000_000, people: int = 400_000) -> int:

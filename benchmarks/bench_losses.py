@@ -2,7 +2,7 @@
 
     python benchmarks/bench_losses.py [records]
 
-CPU seconds of one run each on ten columns of numbers, a release with noise, and one with ranges. A plain
+CPU seconds, the least of three, on ten columns of numbers, a release with noise, and one with ranges. A plain
 pass is ``np.abs(x - y).mean()`` of all columns; a sort is that of both tables; grouping is polars' by two of
 the columns.
 """
@@ -10,10 +10,10 @@ the columns.
 from __future__ import annotations
 
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
@@ -32,6 +32,7 @@ from sfumato.utility.probabilistic_loss import ProbabilisticInformationLoss
 from sfumato.utility.spectrum import EigenvalueDifference
 
 NAMES = list("abcdefghij")
+SMALL = "20000"
 PASSING = (
     Il1s(), Il1(), SseRatio(), SseRatio(generalised="expected"), CellsChanged(), SuppressedCells(),
     GeneralisedInformationLoss(), PrecisionLoss(), EigenvalueDifference(), RankUtility(of="values"),
@@ -41,12 +42,6 @@ SORTING = (
     KullbackLeiblerDivergence(), KullbackLeiblerDivergence(dimension="two"),
 )  # fmt: skip
 GROUPING = (Discernibility(), AverageClassSize())
-
-
-def cpu(work):
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def tables(records: int):
@@ -68,28 +63,19 @@ def main(records: int = 1_000_000) -> None:
     for measure in (*PASSING, *SORTING, *GROUPING):  # load what is loaded on first use
         measure.score(Evidence(small[0], Release.of(small[1], source_rows=np.arange(1000))), Run(seed=1))
     x, y, (original, noisy, coarse) = tables(records)
-    passing = cpu(lambda: [np.abs(x[:, i] - y[:, i]).mean() for i in range(10)])
-    sorting = cpu(lambda: [np.sort(each[:, i]) for each in (x, y) for i in range(10)])
-    grouping = cpu(lambda: [t.frame.group_by("a", "b").len() for t in (original, noisy)])
-    print(f"{records:,} records of 10 columns; in CPU seconds:")
-    print(f"a pass takes {passing:.2f}, sorting both {sorting:.2f}, grouping both {grouping:.2f}")
+    passing, _ = ratios.least(lambda: [np.abs(x[:, i] - y[:, i]).mean() for i in range(10)])
+    sorting, _ = ratios.least(lambda: [np.sort(each[:, i]) for each in (x, y) for i in range(10)])
+    grouping, _ = ratios.least(lambda: [t.frame.group_by("a", "b").len() for t in (original, noisy)])
     rows = np.arange(records)
     for measures, peer, name in (
-        (PASSING, passing, "passes"),
-        (SORTING, sorting, "× sorting both"),
-        (GROUPING, grouping, "× grouping both"),
+        (PASSING, passing, "numpy: a pass over both"),
+        (SORTING, sorting, "numpy: sorting both"),
+        (GROUPING, grouping, "polars: grouping both"),
     ):
         for measure in measures:
-            taken = []
-            for release in (noisy, coarse):
-                evidence = Evidence(original, Release.of(release, source_rows=rows))
-                taken.append(
-                    cpu(lambda measure=measure, evidence=evidence: measure.score(evidence, Run(seed=1)))
-                )
-            print(
-                f"  {measure!s:42s} {taken[0]:6.2f} s = {taken[0] / peer:5.1f} {name};"
-                f" ranges {taken[1]:6.2f} s = {taken[1] / peer:5.1f}"
-            )
+            for of, table in (("noise", noisy), ("ranges", coarse)):
+                release = Release.of(table, source_rows=rows)
+                ratios.assess(f"{measure} of {of}", original, measure, name, peer, release=release)
 
 
 if __name__ == "__main__":

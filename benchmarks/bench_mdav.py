@@ -15,10 +15,16 @@ import sys
 import time
 
 import numpy as np
+import polars as pl
+import ratios
 
+from sfumato.data.schema import Column, Kind, Schema
+from sfumato.data.table import Table
 from sfumato.kernels.groups import cbfs, group_means, mdav, mdav_in_parts, sequential, vmdav
+from sfumato.methods.microaggregation import Mdav
 
 N_COLUMNS, K = 8, 5
+SMALL = "3000 --relatives 10000"
 
 
 def normals(n):
@@ -72,14 +78,29 @@ def sequentially(points, k):
 
 def compare_with_numpy(n):
     points = normals(n)
-    ours, our_seconds, _ = timed(mdav, points)
-    theirs, their_seconds, _ = timed(numpy_mdav, points)
-    same = np.array_equal(ours, theirs)
-    print(f"MDAV, {n:,} records × {N_COLUMNS} columns, k = {K}, processor seconds")
-    print(f"  sfumato {our_seconds:9.2f}   SSE/SST {loss(points, ours):.4f} %")
-    print(f"  numpy   {their_seconds:9.2f}   SSE/SST {loss(points, theirs):.4f} %")
-    print(f"  ratio   {their_seconds / our_seconds:9.1f}   groups {'identical' if same else 'DIFFER'}")
+    seconds, ours = ratios.least(lambda: mdav(points, K))
+    theirs, groups = ratios.least(lambda: numpy_mdav(points, K), times=1)
+    same, peer = np.array_equal(ours, groups), "numpy: a vectorised MDAV"
+    print(f"MDAV, {n:,} records × {N_COLUMNS} columns, k = {K}: groups {'identical' if same else 'DIFFER'}")
+    ratios.beside("mdav, kernel", n, seconds, peer, theirs, at_least=1)
+    names = [f"c{i}" for i in range(N_COLUMNS)]
+    table = Table(
+        pl.DataFrame(points, schema=names), Schema(tuple(Column(each, Kind.CONTINUOUS) for each in names))
+    )
+    taken, _ = ratios.least(ratios.protecting(table, Mdav(k=K)))
+    ratios.beside("mdav, sfumato.protect", n, taken, peer, theirs, at_least=0)
+    beside_sdcmicro(table)
     return same
+
+
+def beside_sdcmicro(table):
+    """MDAV of sdcMicro, which takes minutes at 100,000 records."""
+    drawn = f"set.seed(1); x <- as.data.frame(matrix(rnorm({len(table)} * {N_COLUMNS}), ncol = {N_COLUMNS}))"
+    peer, theirs = ratios.by_r("sdcMicro", drawn, f"microaggregation(x, method = 'mdav', aggr = {K})")
+    if theirs is None:
+        ratios.skip("mdav, sdcMicro's microaggregation", peer)
+    else:
+        ratios.protect("mdav beside sdcMicro", table, Mdav(k=K), peer, theirs, at_least=10)
 
 
 def compare_relatives(n, kinds):
@@ -93,7 +114,8 @@ def compare_relatives(n, kinds):
         for name, function in kinds.items():
             groups, taken, _ = timed(function, points)
             ratio = loss(points, groups) / of_mdav
-            print(f"  {name:22s} {taken / seconds:7.2f} of its time {ratio:8.4f} of its loss")
+            ratios.beside(f"{name} of {draw.__name__}", n, taken, "MDAV of the same records", seconds)
+            print(f"    {ratio:8.4f} of its loss")
             most = max(most, ratio if function is mdav_in_parts else 0.0)
     return most <= 1.03
 
@@ -103,16 +125,15 @@ def report_large(function, n):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     groups, seconds, wall = timed(function, points)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        f"{function.__name__}, {n:,} × {N_COLUMNS}: {seconds:.0f} processor seconds in {wall:.0f} s, "
-        f"{peak / 2**20:.2f} GiB in all, {(peak - before) / 2**20:.2f} more than the records before; "
-        f"SSE/SST {loss(points, groups):.4f} %"
-    )
+    ratios.beside(f"{function.__name__} alone, kernel", n, seconds, memory=peak / 1000)
+    print(f"    {wall:.0f} s, {(peak - before) / 1e6:.2f} GB more than the records before; "
+          f"SSE/SST {loss(points, groups):.4f} %")  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("n", nargs="?", type=int, default=20_000)
+    parser.add_argument("--relatives", type=int, default=100_000, metavar="N", help="parts of N records")
     parser.add_argument("--exact", type=int, metavar="N", help="only MDAV, of N records")
     parser.add_argument("--parts", type=int, metavar="N", help="only MDAV in parts, of N records")
     asked = parser.parse_args()
@@ -130,7 +151,7 @@ def main():
         return 0
     right = compare_with_numpy(asked.n)
     compare_relatives(10_000, others)
-    return 0 if compare_relatives(100_000, {"MDAV in parts": mdav_in_parts}) and right else 1
+    return 0 if compare_relatives(asked.relatives, {"MDAV in parts": mdav_in_parts}) and right else 1
 
 
 if __name__ == "__main__":

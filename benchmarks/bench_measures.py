@@ -17,6 +17,8 @@ import subprocess
 import sys
 import time
 
+import ratios
+
 import sfumato
 from sfumato.core import registry
 from sfumato.core.run import Run
@@ -29,6 +31,7 @@ MOST = {10_000: 10.0, 100_000: 60.0}
 #: What a measure may need to be told.
 TOLD = {"population": "population", "fraction": 0.05}
 POLARS = "a bare group-by"
+SMALL = "1200 --only k-anonymity dbrl il1s --by rank-swapping"
 
 
 def cpu(work):
@@ -97,19 +100,19 @@ def shown(name, by, records, found, peer):
     start = f"{name:32s} {by:14s} {records:>9,} "
     if "reason" in found:
         print(start, found["reason"][:120], flush=True)
+        ratios.keep(f"{name} of {by}", ratios.NOT_RUN, {"reason": found["reason"]})
         return not found.get("late")
     allowed = MOST.get(records, 60.0 * records / 100_000)
     fine = found["seconds"] <= allowed or found["status"] == "approximate"
-    print(
-        f"{start} {found['seconds']:8.2f} s {found['peak']:6d} MB {found['seconds'] / peer:8.0f} × "
-        f"{found['value']:.6g} {found['status']}{'' if fine else ' (too slow)'}", flush=True,
-    )  # fmt: skip
+    row = f"{name} of {by}{', on a sample' * (found['status'] == 'approximate')}"
+    ratios.beside(row, records, found["seconds"], "polars: a group-by", peer, memory=found["peak"])
+    print(f"    {found['value']:.6g} {found['status']}{'' if fine else ' (too slow)'}", flush=True)
     return fine
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("records", nargs="*", type=int, default=[10_000])
+    parser.add_argument("records", nargs="*", type=int, default=[10_000, 100_000])
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these measures")
     parser.add_argument("--by", nargs="+", metavar="METHOD", default=["rank-swapping", "mondrian"])
     parser.add_argument("--minutes", type=float, default=5, help="most for one measure and size (CPU)")

@@ -23,7 +23,9 @@ import time
 from pathlib import Path
 
 import polars as pl
+import ratios
 
+import sfumato
 from sfumato import io
 from sfumato.core import registry
 from sfumato.core.run import Run
@@ -33,6 +35,7 @@ from sfumato.errors import SfumatoError
 
 #: A time below this (seconds) is too short to tell how it grows.
 SHORT = 1.0
+SMALL = "1000 --only mondrian rank-swapping pram --minutes 2"
 MOST = 1.1
 #: What a method says of its own cost, where it compares records with records, of the table or of a part.
 QUADRATIC = ("n²", "n^2", "n part")
@@ -65,7 +68,7 @@ def one(name, path):
         return {"reason": reason}
     io.read_table(path, like, rows=100)
     table, read = cpu(lambda: io.read_table(path, like))
-    release, protect = cpu(lambda: method.apply(table.aimed_at(names), Run(seed=1)))
+    release, protect = cpu(lambda: sfumato.protect(table, method, columns=names, seed=1))
     with tempfile.TemporaryDirectory() as folder:
         _, write = cpu(
             lambda: [
@@ -104,8 +107,10 @@ def told(name, sizes, results, peers):
         if "reason" in found:
             print(f"{name:30s} {size:>9,}  {found['reason']}")
             fine &= not found.get("late")
+            ratios.keep(name, ratios.NOT_RUN if not found.get("late") else str(size), {**found, "size": size})
             continue
         seconds = total(found)
+        ratios.beside(name, size, seconds, "polars: a read and a write", total(peer), memory=found["peak"])
         line = " ".join(f"{found[stage]:8.2f}" for stage in ("read", "protect", "write"))
         line += f" {found['peak']:6d} MB {seconds / total(peer):7.1f} ×"
         if before is not None:

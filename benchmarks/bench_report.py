@@ -7,8 +7,9 @@ both forms with its twins, which asks for them itself. Their ratio should be at 
 """
 
 import sys
-import time
 from dataclasses import replace
+
+import ratios
 
 from sfumato.core.requirement import parse_method
 from sfumato.core.run import Run
@@ -21,6 +22,7 @@ from sfumato.report.page import as_json
 from sfumato.report.release_result import Released
 from sfumato.study.evaluate import EvaluationCase, evaluate
 
+SMALL = "1000"
 SIZES = (1_000, 10_000, 100_000)
 
 
@@ -69,21 +71,15 @@ def measures_alone(found, released):
         )
 
 
-def timed(function):
-    began = time.process_time()
-    return function(), time.process_time() - began
-
-
 def main(sizes):
     told(made(1_000, 0.2))  # what is compiled once
     for n in sizes:
         control = 0.2 if n <= 10_000 else 0.0
         released, fresh = made(n, control), made(n, control)
-        (found, texts), whole = timed(lambda released=released: told(released))
-        _, alone = timed(lambda found=found, fresh=fresh: measures_alone(found, fresh))
-        pages = ", ".join(f"{len(text.encode()) / 1e6:.2f}" for text in texts[:2])
-        ratio = f"measures {alone:7.2f} s, report {whole:7.2f} s: {whole / alone:.2f} times"
-        print(f"{n:9,} records: {ratio}; pages {pages} MB")
+        whole, (found, texts) = ratios.least(lambda released=released: told(released), times=1)
+        alone, _ = ratios.least(lambda found=found, fresh=fresh: measures_alone(found, fresh), times=1)
+        ratios.beside("report, both forms", n, whole, "its measures alone", alone, at_most=1.5)
+        print(f"    pages {', '.join(f'{len(text.encode()) / 1e6:.2f}' for text in texts[:2])} MB")
 
 
 if __name__ == "__main__":

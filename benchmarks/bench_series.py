@@ -2,18 +2,19 @@
 
     python benchmarks/bench_series.py [records]
 
-CPU seconds of one run each. The intersection of five releases may take 4 times as long as their k-anonymity.
+CPU seconds. The intersection of five releases may take 4 times as long as their k-anonymity.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import ratios
 
+import sfumato
 from sfumato.core.evidence import Evidence
 from sfumato.core.person_generator import PersonGenerator
 from sfumato.core.release import Release
@@ -26,6 +27,7 @@ from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance
 
 RELEASES = 5
+SMALL = "20000"
 SCHEMA = Schema(
     (
         Column("who", Kind.NOMINAL, Role.PERSON),
@@ -60,31 +62,29 @@ def wave(turn: int, records: int):
     return Evidence(table, shown)
 
 
-def seconds(work):
-    start = time.process_time()
-    found = work()
-    return time.process_time() - start, found
-
-
 def main(records: int) -> None:
     run = Run(seed=1)
     IntersectionRisk().score(replace(wave(1, 100), resources={"series": Waves.of([wave(0, 100)])}), run)
     waves = [wave(turn, records) for turn in range(RELEASES)]
-    alone, _ = seconds(lambda: [KAnonymity().score(replace(each), run) for each in waves])
-    known, series = seconds(lambda: Waves.of(waves[:-1]))
+    peer = "k-anonymity of each"
+    alone, _ = ratios.least(lambda: [KAnonymity().score(replace(each), run) for each in waves])
+    known, series = ratios.least(lambda: Waves.of(waves[:-1]))
+    ratios.beside("who is who in the earlier", records, known, peer, alone)
     last = replace(waves[-1], resources={"series": series})
-    print(f"{records:,} records, {RELEASES} releases; CPU seconds, and times their k-anonymity")
-    print(f"  k-anonymity of each        {alone:6.2f}")
-    print(f"  who is who in the earlier  {known:6.2f}  {known / alone:5.2f}")
     for measure in (IntersectionRisk(), IntersectionRisk(candidates="persons"), MInvariance()):
-        took, score = seconds(lambda: measure.score(replace(last), run))  # noqa: B023  — called at once
-        print(f"  {str(measure)[:60]:60} {took:6.2f}  {took / alone:5.2f}  = {score.value:.4g}")
-    people = np.arange(1, records + 1, dtype=np.uint64)
-    draws = PersonGenerator(bytes(32), people)
+        calls = {
+            "score": lambda: measure.score(replace(last), run),  # noqa: B023
+            "sfumato.assess": lambda: sfumato.assess(
+                last.original, last.release, [measure], resources=last.resources, seed=1  # noqa: B023
+            ),
+        }  # fmt: skip
+        claim = {"at_most": 4} if measure == IntersectionRisk() else {}
+        ratios.two_rows(str(measure), records, calls, peer, alone, **claim)
+    draws = PersonGenerator(bytes(32), np.arange(1, records + 1, dtype=np.uint64))
     draws.standard_normal(records)
-    keyed, _ = seconds(lambda: draws.standard_normal(records))
-    plain, _ = seconds(lambda: np.random.default_rng(1).standard_normal(records))
-    print(f"  normal draws by person     {keyed:6.3f}, those of numpy {plain:.3f}")
+    keyed, _ = ratios.least(lambda: draws.standard_normal(records))
+    plain, _ = ratios.least(lambda: np.random.default_rng(1).standard_normal(records))
+    ratios.beside("normal draws by person", records, keyed, "numpy: normal draws", plain)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,12 @@ import tempfile
 import threading
 from pathlib import Path
 
+import ratios
+
 import sfumato
 
-TINY, FEW, SMALL, LIGHT = 100, 1_000, 10_000, 3.0
+TINY, LIGHT, STARTS = 100, 3.0, (1_000, 10_000)
+SMALL = "2000 --verb measures inspect release --starts 1000"
 SEED = 2**127 + 1  # a smaller one is refused before anything is written
 #: The commands of each verb; FILE and RELEASE are the two tables, OUT is where something may be written, PLAN
 #: a plan that is written before.
@@ -42,6 +45,8 @@ VERBS = {
     "risk": "risk FILE RELEASE --aligned --seed 1",
     "utility": "utility FILE RELEASE --aligned --seed 1",
     "compare": "compare FILE -m rank-swapping -m uncorrelated-noise --seed 1",
+    "release": f"release PLAN --out FOLDER --yes --seed {SEED} --override benchmark",
+    "doctor --warm": "doctor --warm",
     "tune": "tune FILE --require dbrl<=0.05 -m rank-swapping -m mdav-in-parts --minutes 2 --seed 1",
 }
 QUICK = (
@@ -111,35 +116,34 @@ def command_of(verb, files, out):
         "RELEASE": str(files[1]),
         "PLAN": str(files[2]),
         "OUT": str(out / f"out{os.urandom(4).hex()}.csv"),
+        "FOLDER": str(out / f"release{os.urandom(4).hex()}"),
     }
     return [sys.executable, "-m", "sfumato", *(words.get(word, word) for word in VERBS[verb].split())]
 
 
-def shown(found, minutes):
+def show(row, records, found, minutes):
+    """Print and keep what a command took."""
     if found is None:
-        return f"more than {minutes:g} minutes"
-    return f"{found[0]:8.1f} s {found[1]:6.0f} MB"
+        print(f"  {row:52} {records:>11,} more than {minutes:g} minutes", flush=True)
+        ratios.keep(row, str(records), {"reason": f"did not end in {minutes:g} minutes", "late": True})
+    else:
+        ratios.beside(row, records, found[0], memory=found[1])
 
 
 def starts(asked, folder):
     """Cold and warm, on a few records; whether the quick verbs are."""
     compileall.compile_dir(Path(sfumato.__file__).parent, quiet=1)
     polars = least([sys.executable, "-c", "import polars"])
-    print(f"import polars: {polars:.2f} s CPU")
     fine = True
     for verb in (each for each in QUICK if each in asked.verb):
         fine &= is_quick(verb, folder, polars)
-    for records in (FEW, SMALL):
+    for records in asked.starts:
         files = tables(folder, records)
-        print(f"{records:,} records")
         for verb in asked.verb:
             with tempfile.TemporaryDirectory() as empty:
-                cold, warm = (
-                    run(command_of(verb, files, folder), asked.minutes, NUMBA_CACHE_DIR=empty)
-                    for _ in range(2)
-                )
-            said = f"cold {shown(cold, asked.minutes)}   warm {shown(warm, asked.minutes)}"
-            print(f"  {verb:24s} {said}", flush=True)
+                for state in ("cold", "warm"):
+                    found = run(command_of(verb, files, folder), asked.minutes, NUMBA_CACHE_DIR=empty)
+                    show(f"{verb}, {state}", records, found, asked.minutes)
     return fine
 
 
@@ -151,15 +155,15 @@ def least(command):
 def is_quick(verb, folder, polars):
     """Whether the start of a command that has hardly anything to do is as quick as it must be."""
     taken = least(command_of(verb, tables(folder, TINY), folder))
-    print(f"  {verb:24s} {taken:.2f} s = {taken / polars:.1f} × import polars ({TINY} records)", flush=True)
-    return taken <= LIGHT * polars
+    return ratios.beside(f"{verb}, warm", TINY, taken, "polars: import", polars, at_most=LIGHT)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("records", nargs="*", type=int, default=[])
+    parser.add_argument("records", nargs="*", type=int, default=[100_000, 1_000_000])
     parser.add_argument("--verb", nargs="+", choices=list(VERBS), default=list(VERBS))
     parser.add_argument("--minutes", type=float, default=5, help="most for one command")
+    parser.add_argument("--starts", nargs="*", type=int, default=STARTS, help="sizes of cold starts")
     parser.add_argument("--sizes-only", action="store_true", help="leave the starts out")
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -171,10 +175,13 @@ def main():
         fine = asked.sizes_only or starts(asked, folder)
         for records in asked.records:
             files = tables(folder, records)
-            print(f"{records:,} records, warm")
-            for verb in (each for each in asked.verb if each not in QUICK):
-                found = run(command_of(verb, files, folder), asked.minutes)
-                print(f"  {verb:24s} {shown(found, asked.minutes)}", flush=True)
+            for verb in (each for each in asked.verb if {"FILE", "PLAN"} & set(VERBS[each].split())):
+                show(
+                    f"{verb}, warm",
+                    records,
+                    run(command_of(verb, files, folder), asked.minutes),
+                    asked.minutes,
+                )
     return 0 if fine else 1
 
 

@@ -12,7 +12,10 @@ import sys
 import tempfile
 import threading
 
+import ratios
+
 SIZES, WIDTHS = (1_000_000, 3_000_000), (2, 4)
+SMALL = "pram k-anonymity --small"
 MEASURES = ("k-anonymity", "uniqueness", "l-diversity", "il1s", "dis-suda", "hellinger", "individual-risk")
 
 
@@ -77,6 +80,8 @@ def main(names):
         ]
         by_column = (grown[1] - grown[0]) / (WIDTHS[1] - WIDTHS[0])
         print(f"{name:30} {grown[0] - WIDTHS[0] * by_column:14.0f} {by_column:12.0f}", flush=True)
+        found = {"bytes": round(grown[0] - WIDTHS[0] * by_column), "by_column": round(by_column)}
+        ratios.keep(name, str(SIZES[1]), found)
 
 
 if __name__ == "__main__":
@@ -87,4 +92,6 @@ if __name__ == "__main__":
         from sfumato.core import registry
 
         quick = [name for name, cls in registry.methods().items() if "²" not in cls.cost]
-        main(arguments or [*quick, *MEASURES])
+        if "--small" in arguments:
+            SIZES = 100_000, 300_000
+        main([each for each in arguments if each != "--small"] or [*quick, *MEASURES])

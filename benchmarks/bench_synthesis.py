@@ -2,7 +2,7 @@
 
     python benchmarks/bench_synthesis.py [records]
 
-CPU seconds of one run each, kernels compiled before, and the most memory that ours took. `synthesis` may
+CPU seconds, kernels compiled before, and the most memory that ours took. `synthesis` may
 cost at most a third of scikit-learn's trees (the same least leaf, each column from those before it, values
 drawn from the leaves), and at a million records less than 4 GB.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sfumato.core.run import Run
@@ -23,6 +23,7 @@ from sfumato.data.table import Table
 from sfumato.methods.synthesis import Synthesis
 
 LEAF = 5
+SMALL = "10000"
 
 
 def mixed(n: int) -> Table:
@@ -60,24 +61,15 @@ def with_scikit_learn(table: Table) -> None:
         drawn[:, place] = original[order[first + (rng.random(n) * (after - first)).astype(int)], place]
 
 
-def cpu(work) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def most_memory() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
 def main(records: int = 1_000_000) -> None:
     Synthesis(leaf=LEAF).apply(mixed(2000), Run(seed=1))  # compile
     table = mixed(records)
-    ours = cpu(lambda: Synthesis(leaf=LEAF).apply(table, Run(seed=1)))
-    memory = most_memory()
-    theirs = cpu(lambda: with_scikit_learn(table))
-    print(f"{records:,} records, 15 columns: {ours:.1f} s CPU, {memory:.2f} GB at most")
-    print(f"scikit-learn: {theirs:.1f} s CPU, so we take {ours / theirs:.2f} of it")
+    method = Synthesis(leaf=LEAF)
+    taken, _ = ratios.least(ratios.protecting(table, method), times=1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    ratios.beside("synthesis of 15 columns, memory", records, taken, memory=memory)
+    theirs, _ = ratios.least(lambda: with_scikit_learn(table), times=1)
+    ratios.protect("synthesis of 15 columns", table, method, "scikit-learn: trees", theirs, at_least=3)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_uniqueness.py [records]
 
-CPU seconds of one run each. The peer of uniqueness, which sees equal values only, is one group-by over all
+CPU seconds. The peer of uniqueness, which sees equal values only, is one group-by over all
 nine keys; that of the combinations is a group-by for each of the 129 subsets of up to three. The paper
 on such a file has 3,985,166 records.
 """
@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import resource
 import sys
-import time
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import polars as pl
+import ratios
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
-from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.datasets import patients
@@ -31,11 +30,7 @@ from sfumato.risk.disclosure import AttributeDisclosure
 from sfumato.risk.itemsets import KmAnonymity
 from sfumato.risk.uniqueness import Uniqueness
 
-
-def cpu(work):
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
+SMALL = "20000"
 
 
 def ends_of(table):
@@ -91,14 +86,6 @@ def baskets(records):
     return Table(lists.select("items"), Schema((Column("items", Kind.SET, Role.KEY),)))
 
 
-def show(what, taken, peer, score):
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(
-        f"  {what:44s} {taken:7.2f} s CPU = {taken / peer:5.1f} × the group-by   value {score.value:.4f}"
-        f" ({score.status}), {memory:.1f} GB so far"
-    )
-
-
 def main(records: int = 1_000_000) -> None:
     small = patients(2000)
     keys = list(small.schema.with_role(Role.KEY))
@@ -112,38 +99,32 @@ def main(records: int = 1_000_000) -> None:
         measure.score(Evidence(small, Release.of(masked(small))), Run(seed=1))
     KmAnonymity(m=3).score(Evidence(baskets(2000)), Run(seed=1))
     table = patients(records)
-    peer, _ = cpu(lambda: table.frame.group_by(keys).len())
-    print(f"{records:,} records, 9 keys; a bare group-by takes {peer:.2f} s CPU")
-    taken, score = cpu(lambda: Uniqueness().score(Evidence(table), Run(seed=1)))
-    show("uniqueness, exact values", taken, peer, score)
-    for resolution in (32, 8):
-        coarse = coarsened(table, resolution)
-        taken, score = cpu(
-            lambda coarse=coarse: Uniqueness().score(Evidence(table, Release.of(coarse)), Run(seed=1))
-        )
-        show(f"uniqueness, ranges of 1/{resolution}", taken, peer, score)
-    coarse = masked(table)
-    taken, score = cpu(lambda: Uniqueness().score(Evidence(table, Release.of(coarse)), Run(seed=1)))
-    show("uniqueness, masked here and there", taken, peer, score)
-    print("   ", {name: score.details[name] for name in ("alone", "fitted", "undecided")})
-    taken, score = cpu(lambda: measures[3].score(Evidence(table), Run(seed=1)))
-    show("attribute disclosure", taken, peer, score)
+    whole, _ = ratios.least(lambda: table.frame.group_by(keys).len())
+    name = "polars: a group-by of nine keys"
+    ratios.assess("uniqueness, exact values", table, Uniqueness(), name, whole)
+    shown = {f"ranges of 1/{each}": coarsened(table, each) for each in (32, 8)}
+    for what, coarse in {**shown, "masked here and there": masked(table)}.items():
+        ratios.assess(f"uniqueness, {what}", table, Uniqueness(), name, whole, release=Release.of(coarse))
+    ratios.assess("attribute disclosure", table, measures[3], name, whole)
 
     subsets = [subset for size in (1, 2, 3) for subset in combinations(keys, size)]
-    peer, _ = cpu(lambda: [table.frame.group_by(subset).len() for subset in subsets])
-    print(f"{len(subsets)} subsets of up to 3 keys; bare group-bys take {peer:.2f} s CPU")
-    taken, score = cpu(lambda: UnsafeCombinations().score(Evidence(table), Run(seed=1)))
-    show("unsafe combinations of up to 3 keys", taken, peer, score)
-    taken, score = cpu(lambda: LkcPrivacy(l=2).score(Evidence(table, scenario=Scenario()), Run(seed=1)))
-    show("LKC-privacy, 2 keys, 2 sensitive columns", taken, peer, score)
+    peer, _ = ratios.least(lambda: [table.frame.group_by(subset).len() for subset in subsets])
+    name = f"polars: group-bys of {len(subsets)} subsets of keys"
+    ratios.assess("unsafe combinations of up to 3 keys", table, UnsafeCombinations(), name, peer)
+    ratios.assess("LKC-privacy, 2 keys, 2 sensitive columns", table, LkcPrivacy(l=2), name, peer)
 
     sets = baskets(records // 4)
     pairs = sets.frame.with_row_index("r").explode("items").unique()
-    peer, _ = cpu(lambda: pairs.join(pairs, on="r").group_by("items", "items_right").len())
-    print(f"{len(sets):,} sets; counting pairs by a join takes {peer:.2f} s CPU")
+    peer, _ = ratios.least(lambda: pairs.join(pairs, on="r").group_by("items", "items_right").len())
     for size in (2, 3):
-        taken, score = cpu(lambda size=size: KmAnonymity(m=size).score(Evidence(sets), Run(seed=1)))
-        show(f"k^m-anonymity, {size} items", taken, peer, score)
+        ratios.assess(
+            f"k^m-anonymity, {size} items",
+            sets,
+            KmAnonymity(m=size),
+            "polars: counting pairs by a join",
+            peer,
+        )
+    print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
 if __name__ == "__main__":

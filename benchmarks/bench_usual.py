@@ -12,27 +12,25 @@ Martínez and Domingo-Ferrer (2016) and the usual measures of its release take, 
 import resource
 import subprocess
 import sys
-import time
+
+import ratios
 
 import sfumato
 from sfumato.data import table as tables
 from sfumato.datasets import patients
 
+SMALL = "3000"
+MANY = 3_985_166
 SAMPLED = ["dbrl", "rank-linkage", "permutation-distance"]
-
-
-def timed(function):
-    began = time.process_time()
-    return function(), time.process_time() - began
 
 
 def usual(n):
     table = patients(n)
     release = sfumato.protect(table, "rank-swapping", seed=1)
     sfumato.assess(patients(500), sfumato.protect(patients(500), "rank-swapping", seed=1), SAMPLED, seed=1)
-    exact, slow = timed(lambda: sfumato.assess(table, release, SAMPLED, seed=1))
-    brief, quick = timed(lambda: sfumato.assess(table, release, SAMPLED, exact=False, seed=1))
-    print(f"usual risks, {n:,} records: exact {slow:.1f} s, in brief {quick:.1f} s: {slow / quick:.1f} times")
+    slow, exact = ratios.least(lambda: sfumato.assess(table, release, SAMPLED, seed=1), times=1)
+    quick, brief = ratios.least(lambda: sfumato.assess(table, release, SAMPLED, exact=False, seed=1), times=1)
+    ratios.beside("usual risks in brief, sfumato.assess", n, quick, "the exact ones", slow, at_least=0)
     for name in SAMPLED:
         low, high = brief[name].interval or (brief[name].value,) * 2
         print(f"  {name:22s} exact {exact[name].value:.5g}, in brief between {low:.5g} and {high:.5g}")
@@ -45,19 +43,21 @@ def tuned(n):
         return sfumato.tune(table, ["dbrl <= 0.2"], seed=1, **asked).plan.to_toml()
 
     search()
-    kept, shared = timed(search)
+    shared, kept = ratios.least(search, times=1)
     tables._KEPT_BYTES = 0  # noqa: SLF001
-    again, alone = timed(search)
-    print(f"tune, {n:,} records: alone {alone:.1f} s, shared {shared:.1f} s: {alone / shared:.1f} times")
+    alone, again = ratios.least(search, times=1)
+    ratios.beside("tune with what trials share", n, shared, "each for itself", alone, at_least=0)
     assert kept == again
 
 
 def memory(n):
     table = patients(n)
-    release = sfumato.protect(table, "sorted-generalisation", seed=1)
-    sfumato.assess(table, release, seed=1)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"S2 and the usual measures, {n:,} records: {most:.2f} GB")
+    taken, release = ratios.least(lambda: sfumato.protect(table, "sorted-generalisation", seed=1), times=1)
+    tell = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000  # noqa: E731
+    ratios.beside("sorted-generalisation of patients", n, taken, memory=tell())
+    for measure in ("column-emd", "dbrl"):
+        of = ratios.least(lambda each=measure: sfumato.assess(table, release, [each], exact=False, seed=1), 1)
+        ratios.beside(f"{measure} of its release", n, of[0], memory=tell())
 
 
 def main():
@@ -65,10 +65,11 @@ def main():
     if "--inside" in sys.argv:
         memory(sizes[0])
     elif "--memory" in sys.argv:
-        subprocess.run([sys.executable, __file__, str(*sizes or [3_985_166]), "--inside"], check=True)
+        subprocess.run([sys.executable, __file__, str(*sizes or [MANY]), "--inside"], check=True)
     else:
         usual(sizes[0] if sizes else 1_000_000)
         tuned(min(sizes[0] if sizes else 10_000, 10_000))
+        subprocess.run([sys.executable, __file__, str(sizes[0] if sizes else MANY), "--inside"], check=True)
 
 
 if __name__ == "__main__":

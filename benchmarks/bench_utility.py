@@ -9,10 +9,10 @@ meanwhile. Measures by column are to stay below 4. With `--peers` SciPy scores t
 
 import resource
 import sys
-import time
 
 import numpy as np
 import polars as pl
+import ratios
 from scipy.stats import ks_2samp, wasserstein_distance
 
 from sfumato.core.evidence import Evidence
@@ -42,6 +42,7 @@ OTHERS = (
     SlicedEarthMoversDistance(directions=10),
 )
 LIMIT = 4.0
+SMALL = "5000 --peers"
 
 
 def tables(n, d, rng, suppressed=0.0):
@@ -54,12 +55,6 @@ def tables(n, d, rng, suppressed=0.0):
         noisy[rng.random(n) < suppressed] = np.nan
         first[f"c{i}"], second[f"c{i}"] = values, noisy
     return Table(pl.DataFrame(first), schema), Table(pl.DataFrame(second), schema)
-
-
-def timed(function, *given):
-    began = time.process_time()
-    found = function(*given)
-    return found, time.process_time() - began
 
 
 def sort_both(original, protected):
@@ -85,27 +80,21 @@ def main():
             small, shown = tables(200, 2, rng, hole)
             measure.score(Evidence(small, Release.of(shown)), Run(seed=1))
     original, protected = tables(n, d, rng)
-    _, sorting = timed(sort_both, original, protected)
-    print(f"{n:,} records × {d} columns, processor seconds; sorting both tables {sorting:.2f}")
-    kept = True
+    sorting, _ = ratios.least(lambda: sort_both(original, protected))
+    name, release, kept = "numpy: sorting both tables", Release.of(protected), True
     for measure in (*BY_COLUMN, *OTHERS):
-        found, seconds = timed(measure.score, Evidence(original, Release.of(protected)), Run(seed=1))
-        ratio = seconds / sorting
-        over = measure in BY_COLUMN and ratio > LIMIT
-        kept &= not over
-        print(
-            f"  {measure!s:40} {seconds:8.2f}   {ratio:6.2f} × sort   {found.value:.5f}{'   SLOW' * over}",
-            flush=True,
-        )
+        claim = {"at_most": LIMIT} if measure in BY_COLUMN else {}
+        kept &= ratios.assess(str(measure), original, measure, name, sorting, release=release, **claim)
     _, held_back = tables(n, d, rng, 0.05)
-    found, seconds = timed(BY_COLUMN[0].score, Evidence(original, Release.of(held_back)), Run(seed=1))
-    ratio = seconds / sorting
-    print(f"  {'column-emd, 5 % suppressed':40} {seconds:8.2f}   {ratio:6.2f} × sort   {found.value:.5f}")
+    release = Release.of(held_back)
+    ratios.assess("column-emd, 5 % suppressed", original, BY_COLUMN[0], name, sorting, release=release)
     if "--peers" in words:
-        theirs, seconds = timed(lambda: list(by_peers(original, protected)))
-        print(f"  {'SciPy: KS and EMD':40} {seconds:8.2f}   {seconds / sorting:6.2f} × sort")
+        seconds, theirs = ratios.least(lambda: list(by_peers(original, protected)), times=1)
         evidence = Evidence(original, Release.of(protected))
-        ours = [measure.score(evidence, Run(seed=1)).by_column for measure in (BY_COLUMN[1], BY_COLUMN[0])]
+        taken, ours = ratios.least(
+            lambda: [each.score(evidence, Run(seed=1)).by_column for each in (BY_COLUMN[1], BY_COLUMN[0])]
+        )
+        ratios.beside("ks and column-emd, score", n, taken, "scipy: KS and EMD", seconds, at_least=0)
         same = all(np.allclose((ours[0][name], ours[1][name]), found, atol=1e-9) for name, *found in theirs)
         print(f"  the same numbers: {same}")
         kept &= same

@@ -28,6 +28,9 @@ import time
 import urllib.parse
 from pathlib import Path
 
+import ratios
+
+SMALL = "3000"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -199,25 +202,17 @@ def main():
         subprocess.run([sys.executable, "-c", WRITE, str(records), str(file)], check=True)
         inspect, risk = verb("inspect", str(file)), verb("risk", str(file), "-m", "k")
         first, level, profile, memory = serve(file.parent, file.name)
-    bounds = {"first page": 2.0, "one level": 0.1, "desk": 1.3}
-    ratios = {
-        "first page": first / inspect[0], "one level": level[0] / risk[0], "desk": memory / risk[1]
-    }  # fmt: skip
+    held = records >= 1_000_000
     print(f"{records:,} records; load {os.getloadavg()[0]:.1f}")
+    fine = ratios.beside("first page", records, first, "sfumato inspect", inspect[0], at_most=2)
+    claim = {"at_most": 0.1} if held else {}
+    fine &= ratios.beside("one level", records, level[0], "sfumato risk -m k", risk[0], **claim)
+    ratios.beside("one level of a profile", records, profile[0], "sfumato risk -m k", risk[0])
     print(
-        f"  first page {first:6.2f} s  = {ratios['first page']:.2f} × inspect ({inspect[0]:.2f} s); at most 2"
+        f"    scored {', '.join(str(each[1]['sampled'] or each[1]['records']) for each in (level, profile))}"
     )
-    for what, (seconds, answer) in (("one level", level), ("of profile", profile)):
-        scored = answer["sampled"] or answer["records"]
-        ratio = seconds / risk[0]
-        print(
-            f"  {what:10} {seconds:6.2f} s  = {ratio:.2f} × risk -m k ({risk[0]:.2f} s), {scored:,} records"
-        )
-    print(
-        f"  desk       {memory:6.0f} MB = {ratios['desk']:.2f} × risk -m k ({risk[1]:.0f} MB); at most 1.30"
-    )
-    held = [name for name in bounds if records >= 1_000_000 or name == "first page"]
-    return 0 if all(ratios[name] <= bounds[name] for name in held) else 1
+    print(f"    desk {memory:.0f} MB, sfumato risk -m k {risk[1]:.0f} MB (at most 1.3)")
+    return 0 if fine and (not held or memory <= 1.3 * risk[1]) else 1
 
 
 if __name__ == "__main__":
