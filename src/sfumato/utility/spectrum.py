@@ -129,7 +129,7 @@ class InverseCorrelationLoss(Measure):
 
     Notes
     -----
-    **How to read it.** 0 means that the columns depend on the others in the same proportions, which is little:
+    **How to read it.** 0 means that the columns depend on the others in the same proportions. That is little:
     where all columns correlate alike it is 0 even if the release has no correlation left, and of two columns
     it is always 0, so it asks for three. Read it beside the difference of correlations.
 
