@@ -37,7 +37,7 @@ _SPOILT = r"^$|^\s|\s$|[\r\n\x0b\x0c\x1c-\x1e\x85\u{2028}\u{2029}]"
 
 
 @dataclass
-class _Variable:
+class _FixedField:
     """What a description says of one column."""
 
     name: str
@@ -79,7 +79,7 @@ def read(path: Path, options: Options) -> Contents:
     return Contents(frame, facts, FileDialect(encoding=encoding, decimal=decimal))
 
 
-def _cut(lines: pl.Series, variable: _Variable) -> pl.Series:
+def _cut(lines: pl.Series, variable: _FixedField) -> pl.Series:
     texts = lines.str.slice(variable.start, variable.length).str.strip_chars()
     return texts.replace("", None).alias(variable.name)
 
@@ -93,7 +93,7 @@ def _decode(path: Path, encoding: str | None) -> tuple[str, str]:
         raise ReadError(f"`{path.name}` is not in the encoding {known}", hint="give its `encoding`") from None
 
 
-def _read_description(path: Path, data: Path) -> list[_Variable]:
+def _read_description(path: Path, data: Path) -> list[_FixedField]:
     if not path.is_file():
         raise ReadError(
             f"`{data.name}` needs a description beside it: there is no `{path.name}`",
@@ -101,7 +101,7 @@ def _read_description(path: Path, data: Path) -> list[_Variable]:
         )
     if path.read_bytes().startswith(_OF_R):
         raise ReadError(f"`{path.name}` is a workspace of R, not the description of `{data.name}`")
-    found: list[_Variable] = []
+    found: list[_FixedField] = []
     for number, line in enumerate(_decode(path, None)[0].splitlines(), start=1):
         tag = _TAG.fullmatch(line.strip())
         if tag and tag[1].upper() == "SEPARATOR":
@@ -119,10 +119,10 @@ def _read_description(path: Path, data: Path) -> list[_Variable]:
     return found
 
 
-def _read_variable(line: str, where: str) -> _Variable:
+def _read_variable(line: str, where: str) -> _FixedField:
     try:
         name, start, length, *missing = shlex.split(line, posix=True)
-        variable = _Variable(name, int(start) - 1, int(length), missing)
+        variable = _FixedField(name, int(start) - 1, int(length), missing)
     except ValueError:
         variable = None
     if variable is None or variable.start < 0 or variable.length < 1:
@@ -130,7 +130,7 @@ def _read_variable(line: str, where: str) -> _Variable:
     return variable
 
 
-def _facts_of(variable: _Variable, series: pl.Series, described: Path) -> dict[str, Any]:
+def _facts_of(variable: _FixedField, series: pl.Series, described: Path) -> dict[str, Any]:
     """What the description says of a column, in the type that its values have."""
     facts: dict[str, Any] = {}
     missing = _as_values(variable.missing, series)
@@ -237,7 +237,7 @@ def _tags_of(column: Column, texts: pl.Series) -> Iterator[str]:
         yield f"<IDLEVEL> {int(column.role is Role.KEY)}"
     elif column.kind is Kind.CONTINUOUS:
         yield "<NUMERIC>"
-        decimals = texts.str.extract(r"\.(\d+)$").str.len_chars().max()
+        decimals = int(texts.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]
         if decimals:
             yield f"<DECIMALS> {decimals}"
     yield from (f"<{tag}>" for tag, role in _ROLES.items() if column.role is role)

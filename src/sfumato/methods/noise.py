@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -239,7 +239,9 @@ class CorrelatedNoise(MomentNoise):
     """
 
     name = "correlated-noise"
-    synonyms = ("addNoise", "additive noise", "noise addition", "correlated noise addition")
+    synonyms: ClassVar[tuple[str, ...]] = (
+        "addNoise", "additive noise", "noise addition", "correlated noise addition",
+    )  # fmt: skip
     family = "noise"
     title = "Correlated noise"
     analyst_note = (

@@ -128,7 +128,7 @@ class TargetedSwapping(Method):
         """Households cannot exchange themselves."""
         reason = super().refuses(table)
         household = table.schema.only_role(Role.HOUSEHOLD)
-        if reason is None and household in self._moved(table):
+        if reason is None and household in self._moving_columns(table):
             return f"{self.name} must be given columns of the area, got: `{household}` (the household)"
         return reason
 
@@ -136,13 +136,13 @@ class TargetedSwapping(Method):
         """The columns that move along."""
         return schema.resolve(self.carry_along)
 
-    def _moved(self, table: Table) -> tuple[str, ...]:
+    def _moving_columns(self, table: Table) -> tuple[str, ...]:
         return (*table.chosen, *self.followers(table.schema))
 
     def protect(self, table: Table, run: Run) -> Release:
         """Pair the records or households, and let partners exchange their areas."""
         units = _units(table)
-        _require_one_area(table, units, self._moved(table))
+        _require_one_area(table, units, self._moving_columns(table))
         at_risk = np.zeros(len(units.first), dtype=np.bool_)
         at_risk[units.of_record[self._rare(table)]] = True
         at_risk &= units.areas >= 0
@@ -154,14 +154,14 @@ class TargetedSwapping(Method):
         source = np.where(partners < 0, -1, units.first[partners])[units.of_record]
         rows = np.arange(len(table), dtype=np.int64)
         protected = table
-        for name in self._moved(table):
+        for name in self._moving_columns(table):
             moved = table.frame[name].gather(np.where(source < 0, rows, source))
             protected = protected.with_values(name, moved)
         return Release.record_by_record(protected, notes=notes, figures={f"{what}_without_partner": alone})
 
     def _rare(self, table: Table) -> Flags:
         """Which records share area and keys with fewer than k records, themselves among them."""
-        keys = [name for name in table.schema.resolve(self.keys) if name not in self._moved(table)]
+        keys = [name for name in table.schema.resolve(self.keys) if name not in self._moving_columns(table)]
         cells = _combinations(table, [*table.chosen, *keys])
         rare: Flags = np.bincount(cells, minlength=1)[cells] < self.k
         return rare
@@ -183,7 +183,9 @@ class TargetedSwapping(Method):
 
     def _profiles(self, table: Table, units: _Units) -> Iterator[Ints]:
         """Say what partners must have in common: all similar columns, then one fewer, down to the first."""
-        similar = [name for name in table.schema.resolve(self.similar) if name not in self._moved(table)]
+        similar = [
+            name for name in table.schema.resolve(self.similar) if name not in self._moving_columns(table)
+        ]
         for count in range(max(len(similar), 1), 0, -1):  # the size of a household is never given up
             looks = _combinations(table, similar[:count])[units.first]
             yield looks * (int(units.sizes.max(initial=0)) + 1) + units.sizes

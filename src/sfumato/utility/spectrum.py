@@ -169,7 +169,7 @@ class InverseCorrelationLoss(Measure):
         """Compare the diagonals of the two inverses, each brought to length 1."""
         names = self.columns(evidence)
         first, second, _ = standardised_both(evidence, names)
-        both = []
+        both: list[Floats] = []
         for values, weights in ((first, evidence.original.weights), (second, weights_of(evidence))):
             found = _inverse_diagonal(values, weights)
             if found is None:
