@@ -122,3 +122,24 @@ def test_the_change_note_says_what_became_of_the_weights(run, tmp_path):
     note = (tmp_path / "folder" / "change-note.md").read_text()
     assert "Each record has the mean weight of its class" in note
     assert "Corrected" not in note
+
+
+def test_a_step_may_add_noise_to_the_weights_instead(run, tmp_path):
+    """As in μ-ARGUS: each weight is off by at most a fifth, and is not averaged besides."""
+    write_strata(tmp_path / "in.csv")
+    frame, draw = pl.read_csv(tmp_path / "in.csv"), random.Random(5)
+    weights = [round(draw.lognormvariate(5, 0.4), 3) for _ in range(len(frame))]  # they tell no region
+    frame.with_columns(weight=pl.Series(weights)).write_csv(tmp_path / "in.csv")
+    noise = '[[steps]]\nmethod = "uniform-noise"\ncolumns = ["weight"]\nparameters = { spread = 0.2 }\n'
+    (tmp_path / "plan.toml").write_text(
+        'requirements = ["k >= 3"]\n[data]\npath = "in.csv"\n' + COLUMNS.replace("AGE", "continuous")
+        + MONDRIAN + noise + '[output]\npath = "out.csv"\nshuffle = false\n'
+    )  # fmt: skip
+    code, _, err = run("run", "plan.toml", "--seed", LARGE)
+    assert code == 0, err
+    assert "averaged" not in err
+    before, after = (pl.read_csv(tmp_path / name)["weight"] for name in ("in.csv", "out.csv"))
+    factors = after / before
+    assert factors.n_unique() == len(factors)
+    assert factors.is_between(0.8, 1.2).all()
+    assert factors.mean() == pytest.approx(1, abs=4 * 0.2 / 3**0.5 / len(factors) ** 0.5)

@@ -18,7 +18,7 @@ from sfumato.utility.generalisation import GeneralisedInformationLoss, Precision
 from sfumato.utility.losses import Il1, Il1s, SseRatio
 from sfumato.utility.permutation import RankUtility
 from sfumato.utility.probabilistic_loss import ProbabilisticInformationLoss
-from sfumato.utility.spectrum import EigenvalueDifference
+from sfumato.utility.spectrum import EigenvalueDifference, InverseCorrelationLoss
 
 LEAVES = list(range(7))
 
@@ -189,6 +189,7 @@ def test_identity_is_the_extreme_of_statistics(x):
     for measure, best in (
         (ProbabilisticInformationLoss(), 0.0),
         (EigenvalueDifference(), 0.0),
+        (InverseCorrelationLoss(), 0.0),
         (RankUtility(), 1.0),
         (KullbackLeiblerDivergence(), 0.0),
         (KullbackLeiblerDivergence(dimension="two"), 0.0),
@@ -196,6 +197,15 @@ def test_identity_is_the_extreme_of_statistics(x):
         turned = x[np.random.default_rng(1).permutation(len(x))]
         found = score(measure, numeric(x), numeric(turned))
         assert np.isnan(found.value) or found.value == pytest.approx(best, abs=1e-9)
+
+
+@given(tables, st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_inverse_correlations_have_no_unit_and_a_bound(x, seed, unit):
+    y = x + np.random.default_rng(seed).integers(-2, 3, x.shape)
+    found = score(InverseCorrelationLoss(), numeric(x), numeric(y)).value
+    assert np.isnan(found) or 0 <= found <= 1
+    moved = score(InverseCorrelationLoss(), numeric(x), numeric(3 + unit * y)).value
+    assert moved == pytest.approx(found, abs=1e-6, nan_ok=True)
 
 
 @given(tables)

@@ -11,10 +11,12 @@ from hypothesis.extra.numpy import arrays
 
 from effort import examples
 from sfumato.core.run import Run
+from sfumato.data.points import points_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.kernels.groups.centres import means, medians, modes
+from sfumato.kernels.groups.centres import means, medians, modes, trimmed_means
 from sfumato.kernels.groups.partitions import consecutive, optimal
+from sfumato.methods._clusters import clusters_of, join_small
 from sfumato.methods.microaggregation import Cbfs, Mdav, SequentialMicroaggregation, VMdav
 from sfumato.methods.scalable_microaggregation import MdavInParts, ProjectionMicroaggregation
 from sfumato.methods.univariate_microaggregation import IndividualRanking, OptimalMicroaggregation
@@ -181,3 +183,55 @@ def test_centres_are_those_of_records_repeated_by_their_weight(drawn):
         assert found["lower"][group] == mine[(len(mine) - 1) // 2]
         assert found["between"][group] == np.median(mine)
         assert found["mode"][group] == max(range(7), key=lambda v: (here[v], everywhere[v], -v))
+
+
+# Robust and clustered ------------------------------------------------------------------------------------
+
+
+@given(
+    values=st.lists(st.integers(-50, 50), min_size=1, max_size=40),
+    n_groups=st.integers(1, 6),
+    weighted=st.booleans(),
+    seed=st.integers(0, 10**6),
+)
+def test_trimmed_means_by_sorting_each_group(values, n_groups, weighted, seed):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, len(values))
+    weights = rng.uniform(0.1, 5, len(values)) if weighted else None
+    found = trimmed_means(np.array(values, dtype=float), groups, n_groups, weights)
+    for group in range(n_groups):
+        members = sorted((values[i], i) for i in np.flatnonzero(groups == group))
+        out = max(1, len(members) // 4) if len(members) > 2 else 0
+        kept = members[out : len(members) - out]
+        own = [1.0 if weights is None else weights[i] for _, i in kept]
+        expected = np.average([value for value, _ in kept], weights=own) if kept else 0
+        assert found[group] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", MULTIVARIATE, ids=lambda method: method.name)
+@given(values=numbers, k=st.integers(1, 6), clusters=st.integers(1, 5), data=st.data())
+@examples(20)
+def test_robust_groups_within_clusters_have_k_to_2k_minus_1(method, values, k, clusters, data):
+    assume(k <= len(values))
+    words = data.draw(st.lists(st.sampled_from("abcde"), min_size=len(values), max_size=len(values)))
+    made = method(k=k, clusters=clusters, scale="robust", centre={"default": "trimmed", "word": "mode"})
+    release = made.apply(table_of(values, words=words), Run(seed=1))
+    sizes = np.bincount(release.classes)
+    assert (sizes.min() >= k, sizes.max() <= 2 * k - 1, sizes.sum()) == (True, True, len(values))
+    after = release.table.frame.select(pl.selectors.starts_with("c")).to_numpy()
+    assert all(len(np.unique(after[release.classes == group], axis=0)) == 1 for group in range(len(sizes)))
+    if clusters == 1:
+        return
+    points = points_of(table_of(values, words=words), scale="robust", nominal="frequency")
+    within = join_small(points, clusters_of(points, clusters), k)
+    assert len(set(zip(release.classes, within, strict=True))) == len(sizes)  # a group is of one cluster
+
+
+@given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=6), k=st.integers(1, 8))
+def test_small_clusters_join_others_until_none_is_small(sizes, k):
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    points = clusters[:, None] ** 2.0
+    joined = join_small(points, clusters, k)
+    assert np.bincount(joined).min() >= min(k, len(clusters))
+    assert (np.diff(joined) >= 0).all() or len(set(joined)) == 1  # neighbours on the line joined
+    assert len(set(zip(clusters, joined, strict=True))) == len(sizes)  # none was torn

@@ -12,6 +12,7 @@ from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 from sfumato.methods.noise import CorrelatedNoise, KimNoise, UncorrelatedNoise
+from sfumato.methods.outlier_noise import OutlierNoise
 from sfumato.methods.rotation import RotationNoise
 from sfumato.methods.sullivan import SullivanNoise
 
@@ -136,3 +137,22 @@ def test_the_unit_does_not_matter(method, powers, seed):
     units = np.exp2(powers.astype(float))
     plain = protected(method, values, seed)
     np.testing.assert_allclose(protected(method, values * units, seed) / units, plain, rtol=1e-7, atol=1e-9)
+
+
+@given(values=tables(least=1, gaps=True), share=st.floats(0.1, 100), seed=SEEDS)
+def test_no_more_than_the_outliers_move_and_holes_stay(values, share, seed):
+    noisy = protected(OutlierNoise(share=share), values, seed)
+    assert np.array_equal(np.isnan(noisy), np.isnan(values))
+    moved = ((noisy != values) & ~np.isnan(values)).any(axis=1)
+    varies = np.array([len(set(column[~np.isnan(column)])) > 1 for column in values.T])
+    judged = (~np.isnan(values[:, varies])).any(axis=1)
+    assert not moved[~judged].any()
+    assert moved.any() == judged.any()
+    if share == 100:
+        assert np.array_equal(moved, judged)
+
+
+@given(values=tables(least=1, gaps=True), seed=SEEDS)
+def test_zeros_that_are_kept_are_zeros_and_the_rest_is_as_without(values, seed):
+    plain, kept = (protected(UncorrelatedNoise(keep_zeros=keep), values, seed) for keep in (False, True))
+    np.testing.assert_array_equal(kept, np.where(values == 0, values, plain))

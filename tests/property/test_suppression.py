@@ -269,3 +269,29 @@ def test_what_is_important_is_suppressed_last(policy):
         found = suppressed(rows, LocalSuppression(k=8, missing=policy, importance=importance))
         lost[importance["a"]] = sum(row[0] is None for row in found)
     assert lost[100.0] < lost[0.1]
+
+
+# Columns that follow ------------------------------------------------------------------------------------
+
+
+@given(tables(20, 3), st.integers(1, 4), st.sampled_from(["any", "category"]), st.data())
+@examples(60)
+def test_ghosts_are_gone_where_their_key_is_and_change_nothing_else(rows, k, policy, data):
+    plain = suppressed(rows, LocalSuppression(k=k, missing=policy))
+    table, names = table_from(rows), tuple(NAMES[: len(rows[0])])
+    values = data.draw(st.lists(st.sampled_from(["x", "y", None]), min_size=len(rows), max_size=len(rows)))
+    frame = table.frame.with_columns(pl.Series("ghost", values, dtype=pl.String), number=pl.lit(1.5))
+    more = (Column("ghost", Kind.NOMINAL, Role.OTHER), Column("number", Kind.CONTINUOUS, Role.SENSITIVE))
+    table = Table(frame, Schema((*table.schema.columns, *more)))
+    method = LocalSuppression(k=k, missing=policy, ghosts={"a": "ghost+number", names[-1]: "number"})
+    if plain is None:
+        with pytest.raises(UnreachableError):
+            Recipe((Step(method, names),)).apply(table, Run(seed=1))
+        return
+    shown = Recipe((Step(method, names),)).apply(table, Run(seed=1)).table.frame
+    assert shown.select(names).rows() == plain
+    follows = {"ghost": {"a"}, "number": {"a", names[-1]}} if len(names) > 1 else {"ghost": (), "number": "a"}
+    for ghost, keys in follows.items():
+        for row in range(len(rows)):
+            gone = any(shown[key][row] is None for key in keys)
+            assert shown[ghost][row] == (None if gone else frame[ghost][row])

@@ -136,3 +136,20 @@ def test_households_stay_together_and_keep_their_size(frame, sizes, k, share, se
     size = pl.len().over("hh").alias("size")
     names = ["area", "part", "size"]
     assert counts(after.with_columns(size), names) == counts(people.with_columns(size), names)
+
+
+@given(
+    frame=frames(["area", "part", "key", "same", "post"]),
+    k=st.integers(1, 6),
+    share=st.floats(0, 100),
+    seed=seeds,
+)
+def test_what_is_carried_along_goes_with_the_area_and_changes_no_partner(frame, k, share, seed):
+    frame = frame.with_columns(row=pl.int_range(pl.len()), number=pl.int_range(pl.len()) / 7)
+    settings = {"k": k, "share": share, "similar": ("same",)}
+    plain = targeted(frame, seed, **settings)
+    after = targeted(frame, seed, carry_along=("post", "number"), **settings)
+    assert after.drop("post", "number").equals(plain.drop("post", "number"))
+    whose = [round(number * 7) for number in after["number"]]  # each number is of one record
+    assert sorted(whose) == frame["row"].to_list()
+    assert after.select("area", "part", "post").rows() == frame.select("area", "part", "post")[whose].rows()

@@ -128,6 +128,10 @@ class Method(Component):
         """Whether all it draws is one record's each: in a series of releases people then keep their noise."""
         return not self.randomness.stochastic
 
+    def followers(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002  — most change nothing else
+        """The columns of a table of this schema that it changes together with the chosen ones."""
+        return ()
+
     def drive_range(self, table: Table) -> tuple[float, float]:  # noqa: ARG002  — a method may look at it
         """The values of the drive parameter worth searching on this table."""
         drive = self.drive()

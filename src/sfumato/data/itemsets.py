@@ -76,6 +76,12 @@ class Occurrences:
         pairs = np.unique(self.records[keep] * len(columns) + items[keep])
         return replace(self, records=pairs // len(columns), items=pairs % len(columns), columns=columns)
 
+    def among(self, classes: Ints) -> Occurrences:
+        """The same sets, the items of each class of records being other items than those of any other."""
+        width = len(self.columns)
+        pairs, items = np.unique(classes[self.records] * width + self.items, return_inverse=True)
+        return replace(self, items=items.reshape(-1), columns=self.columns[pairs % width])
+
     def sets(self) -> Itemsets:
         """The sets with their items from the rarest to the most common."""
         counts = np.bincount(self.items, minlength=len(self.columns))

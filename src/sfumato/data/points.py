@@ -7,16 +7,18 @@ from typing import Literal
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.data.hierarchy.likeness import labels_of
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 
-Scale = Literal["deviation", "range", "none"]
+Scale = Literal["deviation", "range", "robust", "none"]
 SCALES: dict[str, str] = {
     "deviation": "The standard deviation of the column.",
     "range": "The distance from the least to the greatest value of the column.",
+    "robust": "Robust covariances of all numbers and dates, which outliers cannot move (Mahalanobis).",
     "none": "The unit in which the column is written.",
 }
 Nominal = Literal["frequency", "equal", "hierarchy"]
@@ -35,17 +37,22 @@ def points_of(
 
     Continuous columns are placed by their value, dates by their time, ordinal columns by the position of
     their value in its order (`standardise`); nominal ones by `places_of`, or with ``nominal="hierarchy"`` by
-    `places_in` the one that is given for them. A missing value lies at the mean.
+    `places_in` the one that is given for them. A missing value lies at the mean, with ``scale="robust"`` at
+    the median.
     """
-    blocks = []
+    blocks, ordered = [], []
     for name in table.chosen:
         tree = (hierarchies or {}).get(name) if nominal == "hierarchy" else None
         if tree is not None:
             blocks.append(_by_labels(labels_of(tree, table, name), scale=scale))
         elif table.schema[name].kind is Kind.NOMINAL:
             blocks.append(_spread_out(table.codes(name).codes, scale=scale, nominal=nominal))
+        elif scale == "robust":
+            ordered.append(np.where(table.missing(name), np.nan, standardise(table.numbers(name), scale)))
         else:
             blocks.append(standardise(table.numbers(name), scale)[:, None])
+    if ordered:
+        blocks.append(_uncorrelate(np.column_stack(ordered)))
     return np.concatenate(blocks, axis=1) if blocks else np.zeros((len(table), 1))
 
 
@@ -68,6 +75,15 @@ def standardise(values: Floats, scale: Scale) -> Floats:
         unit = float(np.sqrt((centred**2).mean()))
     placed = np.zeros(len(values))
     placed[present] = centred / unit if unit > 0 else 0.0
+    return placed
+
+
+def _uncorrelate(values: Floats) -> Floats:
+    """Place records so that their distances are Mahalanobis distances by robust covariances."""
+    middle = kernels.outlyingness.RobustCentre.of(values)
+    varies = middle.scale > 0
+    standard = np.where(varies, (values - middle.centre) / np.where(varies, middle.scale, 1.0), 0.0)
+    placed: Floats = np.nan_to_num(standard) @ kernels.moments.inverse_root(middle.correlation)
     return placed
 
 

@@ -27,7 +27,16 @@ from sfumato.io import addresses, atomic, codebook, databases, item_texts
 from sfumato.io import formula_injection as guards
 from sfumato.io.atomic import Staging, write_text
 from sfumato.io.conform import as_text, conform
-from sfumato.io.formats import FORMATS, KEEP_INTERVALS, Contents, FileDialect, Format, Options, format_of
+from sfumato.io.formats import (
+    FORMATS,
+    KEEP_INTERVALS,
+    Contents,
+    FileDialect,
+    Format,
+    Options,
+    description_path,
+    format_of,
+)
 from sfumato.io.frames import Native, to_native, to_polars
 from sfumato.io.stdin import STDIN, stdin_file
 
@@ -221,6 +230,11 @@ def stage(
     with staging.open(place) as file:
         format_of(place, error=WriteError).write(table, Path(file.name), suffix, like or FileDialect())
     codebook.stage(lines, place, staging)
+    if (described := description_path(place)) is not None:
+        from sfumato.io import fixed_format
+
+        with staging.open(described) as file:
+            fixed_format.write_description(table, Path(file.name))
 
 
 def losses(data: Table, path: str | Path) -> list[str]:
@@ -235,7 +249,9 @@ def losses(data: Table, path: str | Path) -> list[str]:
     lost = {
         "labels are not kept": [each.name for each in columns if each.label or each.labels],
         "missing codes are not marked as missing": [
-            each.name for each in columns if each.missing or each.missing_range
+            each.name
+            for each in columns
+            if each.missing_range or (each.missing and description_path(Path(path)) is None)
         ],
     }
     return [f"{what}: {quoted(names)}" for what, names in lost.items() if names]

@@ -21,6 +21,7 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import REST, WOULD_MISREAD, has_rest, named_in, set_text, to_text
 from sfumato.io.addresses import is_address
 from sfumato.io.atomic import Staging
+from sfumato.io.formats import description_path
 
 #: A group of more values has its label in the file and its values in the codebook.
 SHOWN = 5
@@ -33,10 +34,16 @@ def codebook_path(path: Path) -> Path:
     return path.parent / f"{path.stem}.labels.csv"
 
 
+def files_beside(path: Path) -> list[Path]:
+    """What may be written together with a file: its codebook, and the description that it needs."""
+    described = description_path(path)
+    return [codebook_path(path), *([described] if described else [])]
+
+
 def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
-    """Files and their codebooks, which are as little overwritten as the originals themselves."""
+    """Files and what is beside them, which is as little overwritten as the originals themselves."""
     files = [Path(each) for each in originals if not is_address(each)]
-    return [*originals, *(codebook_path(each) for each in files)]
+    return [*originals, *(beside for each in files for beside in files_beside(each))]
 
 
 def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:

@@ -114,7 +114,7 @@ def write(table: Table, path: Path, suffix: str, like: FileDialect) -> None:
             include_bom=like.encoding == "utf-8-sig",
         )
     except pl.exceptions.PolarsError:
-        wrong = [name for name, dtype in table.frame.schema.items() if not _writable(dtype)]
+        wrong = [name for name, dtype in table.frame.schema.items() if not is_writable(dtype)]
         raise WriteError(
             f"lists, bytes and durations cannot be written as text: {quoted(wrong[:10])}",
             hint="write a Parquet file instead",
@@ -157,7 +157,8 @@ def _encode_text(text: bytes, encoding: str) -> bytes:
         return text
 
 
-def _writable(dtype: pl.DataType) -> bool:
+def is_writable(dtype: pl.DataType) -> bool:
+    """Whether values of a type can stand in a text."""
     return not (dtype.is_nested() or isinstance(dtype, pl.Binary | pl.Object | pl.Duration))
 
 

@@ -35,7 +35,11 @@ FORMATS = {
     ".dta": "statistical",
     ".sas7bdat": "statistical",
     ".xpt": "statistical",
+    ".asc": "fixed_format",
 }
+
+#: Formats whose files are described by another beside them, and the suffix of that.
+_DESCRIBED_BY = {".asc": ".rda"}
 
 #: Formats that can only be read, and what the same package reads instead.
 _INSTEAD = {".por": ".sav", ".sas7bdat": ".xpt"}
@@ -146,6 +150,12 @@ class Format(Protocol):
         Arrow; its schema has the labels, missing codes and kinds to keep. ``like`` is how another file was
         read that this one shall be like.
         """
+
+
+def description_path(path: Path) -> Path | None:
+    """Where the description of a file stands; None if the file needs none."""
+    suffix = _DESCRIBED_BY.get(path.suffix.lower())
+    return None if suffix is None else path.with_suffix(suffix)
 
 
 def written_suffix(source: str) -> str:

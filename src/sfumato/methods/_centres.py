@@ -18,12 +18,12 @@ from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 
-Centre = Literal["auto", "mean", "median", "mode"]
+Centre = Literal["auto", "mean", "median", "mode", "trimmed"]
 
 #: The centres each kind of column can have, the automatic one first.
 CENTRES: dict[Kind, tuple[str, ...]] = {
-    Kind.CONTINUOUS: ("mean", "median", "mode"),
-    Kind.DATE: ("median", "mean", "mode"),
+    Kind.CONTINUOUS: ("mean", "median", "mode", "trimmed"),
+    Kind.DATE: ("median", "mean", "mode", "trimmed"),
     Kind.ORDINAL: ("median", "mode"),
     Kind.NOMINAL: ("mode",),
 }
@@ -37,7 +37,7 @@ def centre_for(column: Column, wish: str) -> str | None:
     possible = CENTRES[column.kind]
     if column.kind is Kind.DATE and column.missing_codes:
         # The mean of dates may be a date that stands for "not known"; one that occurs is not.
-        possible = tuple(centre for centre in possible if centre != "mean")
+        possible = tuple(centre for centre in possible if centre not in {"mean", "trimmed"})
     if wish == "auto":
         return possible[0]
     return wish if wish in possible else None
@@ -102,7 +102,8 @@ def _centres_of_groups(
         between = column.kind is Kind.CONTINUOUS
         found = kernels.groups.centres.medians(values, *of, weights, between=between)
     else:
-        found = kernels.groups.centres.means(values, *of, weights)
+        mean = kernels.groups.centres.trimmed_means if centre == "trimmed" else kernels.groups.centres.means
+        found = mean(values, *of, weights)
     return found
 
 

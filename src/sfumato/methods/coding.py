@@ -20,7 +20,7 @@ from sfumato.data.generalised.round_ends import roundest
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError
-from sfumato.kernels.arrays import Flags, Floats, Values
+from sfumato.kernels.arrays import Flags, Floats, Ints, Values
 
 #: What a share of records or weights may miss a whole number by: 0.1 · 30 is not quite 3.
 _FLOAT_TOLERANCE = 1e-9
@@ -327,6 +327,20 @@ def _mean(values: Values, weights: Floats | None) -> Any:
     return values[0] + (apart if values.dtype.kind == "f" else values.dtype.type(np.rint(apart)))
 
 
+def robust_distances(values: Floats, method: str) -> tuple[Any, Floats, Ints]:
+    """The robust centre, the squared distance of each record from it, and over how many columns that is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = kernels.outlyingness.RobustCentre.of(values)
+        squares, sizes = middle.distances(values)
+    if not np.isfinite(squares).all():
+        raise DataError(
+            f"{method} must be given values of moderate size, got: "
+            f"{int((~np.isfinite(squares)).sum())} records too far from the centre",
+            hint="declare codes such as 1e300 as missing, or use other units",
+        )
+    return middle, squares, sizes
+
+
 class MultivariateTopCoding(Method):
     r"""Move multivariate outliers onto an ellipsoid around the centre, or replace them by their mean.
 
@@ -432,15 +446,7 @@ class MultivariateTopCoding(Method):
         """Judge all records, then code the outermost."""
         values = table.matrix(table.chosen)
         run.tell(self.title, 0, 2)
-        with np.errstate(over="ignore", invalid="ignore"):
-            middle = kernels.outlyingness.RobustCentre.of(values)
-            squares, sizes = middle.distances(values)
-        if not np.isfinite(squares).all():
-            raise DataError(
-                f"{self.name} must be given values of moderate size, got: "
-                f"{int((~np.isfinite(squares)).sum())} records too far from the centre",
-                hint="declare codes such as 1e300 as missing, or use other units",
-            )
+        middle, squares, sizes = robust_distances(values, self.name)
         run.tell(self.title, 1, 2)
         coded = self._draw_in(values, middle, squares, sizes)
         changed = ~((coded == values) | np.isnan(values)).all(axis=0)

@@ -77,6 +77,10 @@ class GlobalRecoding(EnforcingMethod):
     which its class among the remaining records is large enough. On Adult with nine keys the granularity is
     then .948 at k = 5 and .923 at k = 10, against .772 and .732 of one level for all.
 
+    **Known algorithms.** Samarati's, Incognito, OLA and Flash search the same lattice; Datafly, top-down
+    specialisation and bottom-up generalisation take a greedy way through it, and find no better node than the
+    exact search here. l-diversity and t-closeness are requirements in ``also``.
+
     **Guarantees.** k-anonymity and all further requirements, measured on the release. The node is the best of
     the whole lattice; if ``budget`` did not suffice for the proof, the notes give a bound on the possible
     improvement. Of nodes with equal loss that with the fewest suppressed records is taken, then that with the
@@ -108,7 +112,8 @@ class GlobalRecoding(EnforcingMethod):
     name = "global-recoding"
     synonyms = (
         "globalRecode", "full-domain generalisation", "Incognito", "Flash", "OLA", "k-anonymisation",
-        "top-down specialisation",
+        "top-down specialisation", "TDS", "bottom-up generalisation", "Datafly", "Samarati",
+        "Incognito with l-diversity", "Incognito with t-closeness",
     )  # fmt: skip
     family = "recoding"
     nature = "non-perturbative"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -66,6 +66,10 @@ class LocalSuppression(EnforcingMethod):
     suppressed cell protects no one, so the method cannot help. A suppressed cell may itself reveal that its
     value is rare.
 
+    **Columns that follow.** A column that tells a key, such as the city tells the region, would give a
+    suppressed cell away. Name it in ``ghosts``: it is suppressed wherever the key is missing, also where that
+    was missing before. It costs nothing, is not counted among the keys and need not be known to the intruder.
+
     **Ties, missing, weights.** Missing values stay missing and cost nothing. Of patterns with equal cost, the
     one that suppresses the keys with the most values is taken. With a column of persons, people are counted
     instead of records. Sampling weights are not used.
@@ -116,6 +120,19 @@ class LocalSuppression(EnforcingMethod):
         label="Combinations of keys",
     )
 
+    ghosts: PerColumn[str] = param(
+        "",
+        "Columns that follow a key, with + between: their cells are suppressed where that of the key is.",
+        hint="region=city+postcode: where the region is missing, city and postcode are suppressed",
+        label="Columns that follow a key",
+        advanced=True,
+    )
+
+    def followers(self, schema: Schema) -> tuple[str, ...]:
+        """The columns named in ``ghosts``."""
+        words = (self.ghosts.default, *(text for _, text in self.ghosts.exceptions))
+        return schema.resolve(dict.fromkeys(name for text in words for name in _names_in(text)))
+
     def guarantee(self, schema: Schema, keys: Sequence[str]) -> Guarantee:
         """What is asked for: of all keys, or of some combinations of them."""
         wanted = self._combinations(tuple(sorted(keys)))
@@ -150,6 +167,8 @@ class LocalSuppression(EnforcingMethod):
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Find the cells that k asks for, then mend what else must hold."""
+        ghosts = {key: table.schema.resolve(_names_in(self.ghosts[key])) for key in guarantee.keys}
+        table = _follow_keys(table, ghosts)
         if not guarantee.failing(table, run).any():
             nothing = {"cells_suppressed": 0, "cells": len(table) * len(guarantee.keys)}
             return Release.record_by_record(table, figures=nothing)
@@ -160,7 +179,7 @@ class LocalSuppression(EnforcingMethod):
                 hint="remove records or whole columns instead: record-suppression, attribute-suppression",
             )
         cells = KeyCells.of(table, guarantee.keys, self.importance)
-        draft = _Draft(table, cells)
+        draft = _Draft(table, cells, ghosts)
         draft.suppress(self._for_k(table, cells, guarantee, run))
         draft.mend(guarantee, run)
         notes, figures = draft.suppression_notes()
@@ -189,6 +208,18 @@ class LocalSuppression(EnforcingMethod):
         return getattr(requirement.measure, "missing", None) == self.missing
 
 
+def _names_in(text: str) -> list[str]:
+    return [name.strip() for name in text.split("+") if name.strip()]
+
+
+def _follow_keys(table: Table, ghosts: Mapping[str, Sequence[str]]) -> Table:
+    """Suppress what follows a key wherever the key is missing: it could tell what the key was."""
+    for key, names in ghosts.items():
+        for name in names:
+            table = to_missing(table, name, table.missing(key) & ~table.missing(name))
+    return table
+
+
 def _strict_k_notes(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...], dict[str, float]]:
     """What k is where a missing key is a value, and who is protected only by records that show nothing.
 
@@ -212,8 +243,8 @@ def _strict_k_notes(draft: _Draft, guarantee: Guarantee) -> tuple[tuple[str, ...
 class _Draft:
     """A table of which more and more cells are suppressed."""
 
-    def __init__(self, table: Table, cells: KeyCells) -> None:
-        self.original, self.table, self.cells = table, table, cells
+    def __init__(self, table: Table, cells: KeyCells, ghosts: Mapping[str, Sequence[str]]) -> None:
+        self.original, self.table, self.cells, self.ghosts = table, table, cells, ghosts
         self.suppressed = np.zeros((len(table), len(cells.names)), dtype=np.bool_)
         self.gone = np.column_stack([table.missing(name) for name in cells.names])
 
@@ -222,6 +253,7 @@ class _Draft:
         self.suppressed |= more & ~self.gone
         for position, name in enumerate(self.cells.names):
             self.table = to_missing(self.table, name, more[:, position] & ~self.gone[:, position])
+        self.table = _follow_keys(self.table, self.ghosts)
         self.gone |= more
 
     def mend(self, guarantee: Guarantee, run: Run) -> None:

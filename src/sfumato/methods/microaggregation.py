@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from sfumato import kernels
@@ -18,6 +19,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods._centres import Centre, notes_on_centres, refusal, show_centres
+from sfumato.methods._clusters import clusters_of, join_small
 
 
 class Microaggregation(Method):
@@ -59,6 +61,7 @@ class Microaggregation(Method):
             "mean": "The mean, for numbers and dates.",
             "median": "The median, for numbers, dates and ordinal columns.",
             "mode": "The most frequent value; the mean of numbers and dates that all differ.",
+            "trimmed": "The mean of numbers or dates, without the lowest and highest quarter of a group.",
         },
         hint="a mean needs numbers or dates, a median an order; set it by column, or choose auto",
     )
@@ -72,6 +75,15 @@ class Microaggregation(Method):
         },
         advanced=True,
         label="Distance of categories",
+    )
+
+    clusters: int = param(
+        0,
+        "Number of clusters of the records, found first, within which groups are formed; 0 for none.",
+        ge=0,
+        le=100,
+        label="Clusters first",
+        advanced=True,
     )
 
     def partition(self, points: Floats, run: Run) -> Ints:
@@ -108,7 +120,7 @@ class Microaggregation(Method):
             )
         trees = _hierarchies(table, run, self.name) if self.nominal == "hierarchy" else {}
         points = points_of(table, scale=self.scale, nominal=self.nominal, hierarchies=trees)
-        groups = self.partition(points, run)
+        groups = self._partition_clusters(points, run) if self.clusters else self.partition(points, run)
         protected, whole, notes = table, True, notes_on_centres(table, self.centre)
         for name in table.chosen:
             run.check()
@@ -120,6 +132,16 @@ class Microaggregation(Method):
         sizes = protected.frame.select(size=pl.len().over(names))["size"]
         figures = {BELOW_K: int((sizes < self.k).sum())}
         return Release.record_by_record(protected, notes=notes, figures=figures)
+
+    def _partition_clusters(self, points: Floats, run: Run) -> Ints:
+        """Form groups within clusters by k-means; one of fewer than k records joins the nearest."""
+        clusters = join_small(points, clusters_of(points, self.clusters), self.k)
+        groups, n_groups = np.empty(len(points), dtype=np.int64), 0
+        for cluster in range(int(clusters.max()) + 1):
+            own = clusters == cluster
+            groups[own] = n_groups + self.partition(points[own], run.at("cluster", cluster))
+            n_groups = int(groups[own].max()) + 1
+        return groups
 
 
 def _hierarchies(table: Table, run: Run, method: str) -> dict[str, Hierarchy]:
@@ -160,7 +182,9 @@ class Mdav(Microaggregation):
     more. With ``nominal="equal"`` each term of the second sum is :math:`2 / (1 - \sum_a p_a^2)`; with
     ``nominal="hierarchy"`` it is in proportion to the height of the lowest label that covers both values. In
     each case a nominal column has the variance 1 of a standardised number (with ``scale="range"``, the
-    greatest distance 1).
+    greatest distance 1). With ``scale="robust"`` the first sum is the Mahalanobis distance
+    :math:`(x - y)^\top S^{-1} (x - y)` by the robust covariances :math:`S` of ``multivariate-top-coding``,
+    which outliers cannot move; with ``clusters`` groups are formed within clusters by k-means.
 
     See Also
     --------
@@ -214,10 +238,15 @@ class Mdav(Microaggregation):
         "multivariate microaggregation",
         "categorical microaggregation",
         "heuristic microaggregation",
+        "rmd",
+        "robust Mahalanobis microaggregation",
+        "clustered microaggregation",
+        "clustpca",
+        "clustmcdpca",
     )
     family = "microaggregation"
     title = "Microaggregation (MDAV)"
-    references = ("domingoferrer2005", "torra2004", "greenacre1984")
+    references = ("domingoferrer2005", "torra2004", "greenacre1984", "templ2008")
 
     def partition(self, points: Floats, run: Run) -> Ints:
         """Group by maximum distance to the average vector."""

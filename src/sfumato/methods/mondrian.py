@@ -19,13 +19,11 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
+from sfumato.methods._clusters import clusters_of
 from sfumato.methods._local_recoding import Canvas, LocalRecoding, natural_places
 
 #: Classes of about as many records that a target of numbers or dates is told by.
 N_CLASSES = 10
-
-#: Rounds after which clusters are taken as they are.
-_ROUNDS = 100
 
 
 class Mondrian(LocalRecoding):
@@ -267,28 +265,6 @@ def _even_scale(distinct: npt.NDArray[np.number]) -> Floats:
         return np.zeros(len(halves))
     places: Floats = (halves - halves[0]) / (halves[-1] - halves[0])
     return places
-
-
-def clusters_of(points: Floats, count: int) -> Ints:
-    """Put points into so many clusters by k-means, from the mean outwards, the same each time.
-
-    The first centre is the point farthest from the mean, each further one that farthest from those before.
-    """
-    from scipy.spatial.distance import cdist
-
-    clusters, far = np.zeros(len(points), dtype=np.int64), cdist(points, points.mean(axis=0)[None])[:, 0]
-    centres = points[:0]
-    while len(centres) < min(count, len(points)) and far.max() > 0:
-        centres = np.vstack([centres, points[far.argmax()]])
-        far = cdist(points, centres).min(axis=1)
-    for _ in range(_ROUNDS if len(centres) else 0):
-        nearest = cdist(points, centres).argmin(axis=1)
-        if np.array_equal(nearest, clusters):
-            break
-        clusters = nearest
-        there = np.unique(clusters)
-        centres[there] = kernels.groups.group_means(points, clusters)[there]
-    return clusters
 
 
 def target_classes(table: Table, name: str) -> Codes:

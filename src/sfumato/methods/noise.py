@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -107,6 +107,7 @@ class UncorrelatedNoise(MomentNoise):
     CorrelatedNoise : noise with the correlations of the data.
     KimNoise : the same, with variances restored.
     UniformNoise : noise in proportion to the value.
+    OutlierNoise : noise on outliers only.
 
     Notes
     -----
@@ -120,7 +121,8 @@ class UncorrelatedNoise(MomentNoise):
     the noise away. Release once, or as a series (``[series]`` in a plan), in which people keep most of their
     noise. Independent errors cancel over columns: an intruder who knows many columns of a person finds the
     record even with much noise. An outlier stays an outlier. Values may leave their range unless the schema
-    declares it. A column or stratum in which nothing varies, or with a single record, gets no noise.
+    declares it. With ``keep_zeros`` it is known who has nothing. A column or stratum in which nothing varies,
+    or with a single record, gets no noise.
 
     **Ties, missing, weights.** Ties are broken apart. Missing values stay missing. Weights are not used:
     :math:`s_j` counts each record once.
@@ -139,6 +141,7 @@ class UncorrelatedNoise(MomentNoise):
     name = "uncorrelated-noise"
     synonyms = (
         "addNoise", "additive noise", "noise addition", "noise masking", "uncorrelated noise addition",
+        "additive0", "noise that keeps zeros",
     )  # fmt: skip
     family = "noise"
     title = "Uncorrelated noise"
@@ -169,6 +172,12 @@ class UncorrelatedNoise(MomentNoise):
         hint="2 gives a column twice the noise of the others",
         advanced=True,
     )
+    keep_zeros: bool = param(
+        False,
+        "Whether a value of 0 stays 0: who has nothing of something, still has nothing.",
+        label="Zeros stay",
+        advanced=True,
+    )
 
     def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats:
         """Add the noise of one block."""
@@ -178,6 +187,8 @@ class UncorrelatedNoise(MomentNoise):
         for place, scale in enumerate(self.deviation / 100 * multiples * spread):
             draws = stream(block, place, chance).standard_normal(len(block))
             draws *= scale
+            if self.keep_zeros:
+                draws[block.values[:, place] == 0] = 0.0
             np.add(block.values[:, place], draws, out=noisy[:, place])
         return noisy
 
@@ -228,7 +239,9 @@ class CorrelatedNoise(MomentNoise):
     """
 
     name = "correlated-noise"
-    synonyms = ("addNoise", "additive noise", "noise addition", "correlated noise addition")
+    synonyms: ClassVar[tuple[str, ...]] = (
+        "addNoise", "additive noise", "noise addition", "correlated noise addition",
+    )  # fmt: skip
     family = "noise"
     title = "Correlated noise"
     analyst_note = (
@@ -313,7 +326,7 @@ class KimNoise(CorrelatedNoise):
     name = "kim-noise"
     synonyms = (
         "addNoise", "additive noise", "noise and linear transformation",
-        "noise addition and linear transformation",
+        "noise addition and linear transformation", "restr", "restricted noise",
     )  # fmt: skip
     family = "noise"
     title = "Noise and linear transformation (Kim)"

@@ -13,7 +13,7 @@ from sfumato.core.method import Method
 from sfumato.core.params import Columns, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
-from sfumato.data.schema import Kind, Role
+from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Flags, Ints
@@ -23,8 +23,9 @@ class TargetedSwapping(Method):
     r"""Swap the areas of records or households at risk with those of similar ones elsewhere.
 
     The columns of the step say where a record belongs, such as region and county; one combination of their
-    values is an *area*. Swapped records exchange their areas, as whole combinations, and nothing else moves:
-    every area keeps its number of records, and all tables without the area stay exactly as they are.
+    values is an *area*. Swapped records exchange their areas, as whole combinations, with what these
+    ``carry_along``, and nothing else moves: every area keeps its number of records, and all tables without
+    what moved stay exactly as they are.
 
     A record is *at risk* when fewer than :math:`k` records of its area share its values of ``keys``:
 
@@ -58,7 +59,7 @@ class TargetedSwapping(Method):
 
     **Risk to know.** A swap changes the area of a rare record, but the record stays rare: its other values
     are released unchanged. If at least one in :math:`100/s` areas is false, a claimed match is deniable, not
-    impossible. Columns that also reveal the area (a postcode, a hospital) must be swapped with it.
+    impossible. Columns that also reveal the area (a postcode, a hospital) must move with it: ``carry_along``.
 
     **Ties, missing, weights.** A record whose area is missing, wholly or in part, stays unchanged, and so
     does its household. A missing value of ``keys`` or ``similar`` counts as a value of its own. Without any
@@ -79,7 +80,7 @@ class TargetedSwapping(Method):
     """
 
     name = "targeted-swapping"
-    synonyms = ("recordSwap", "record swapping")
+    synonyms = ("recordSwap", "record swapping", "carry_along", "carry along")
     family = "swapping and shuffling"
     title = "Targeted record swapping"
     analyst_note = (
@@ -116,19 +117,32 @@ class TargetedSwapping(Method):
         label="Equal columns",
     )
     keys: Columns = param(Columns(("@key",)), "Columns in which a rare record is at risk.")
+    carry_along: Columns = param(
+        Columns(),
+        "Columns that move with the area, without a say in who is swapped with whom.",
+        hint="columns that reveal the area, such as a postcode or a hospital",
+        label="Columns that move along",
+    )
 
     def refuses(self, table: Table) -> str | None:
         """Households cannot exchange themselves."""
         reason = super().refuses(table)
         household = table.schema.only_role(Role.HOUSEHOLD)
-        if reason is None and household in table.chosen:
+        if reason is None and household in self._moving_columns(table):
             return f"{self.name} must be given columns of the area, got: `{household}` (the household)"
         return reason
+
+    def followers(self, schema: Schema) -> tuple[str, ...]:
+        """The columns that move along."""
+        return schema.resolve(self.carry_along)
+
+    def _moving_columns(self, table: Table) -> tuple[str, ...]:
+        return (*table.chosen, *self.followers(table.schema))
 
     def protect(self, table: Table, run: Run) -> Release:
         """Pair the records or households, and let partners exchange their areas."""
         units = _units(table)
-        _require_one_area(table, units)
+        _require_one_area(table, units, self._moving_columns(table))
         at_risk = np.zeros(len(units.first), dtype=np.bool_)
         at_risk[units.of_record[self._rare(table)]] = True
         at_risk &= units.areas >= 0
@@ -140,14 +154,14 @@ class TargetedSwapping(Method):
         source = np.where(partners < 0, -1, units.first[partners])[units.of_record]
         rows = np.arange(len(table), dtype=np.int64)
         protected = table
-        for name in table.chosen:
+        for name in self._moving_columns(table):
             moved = table.frame[name].gather(np.where(source < 0, rows, source))
             protected = protected.with_values(name, moved)
         return Release.record_by_record(protected, notes=notes, figures={f"{what}_without_partner": alone})
 
     def _rare(self, table: Table) -> Flags:
         """Which records share area and keys with fewer than k records, themselves among them."""
-        keys = [name for name in table.schema.resolve(self.keys) if name not in table.chosen]
+        keys = [name for name in table.schema.resolve(self.keys) if name not in self._moving_columns(table)]
         cells = _combinations(table, [*table.chosen, *keys])
         rare: Flags = np.bincount(cells, minlength=1)[cells] < self.k
         return rare
@@ -169,7 +183,9 @@ class TargetedSwapping(Method):
 
     def _profiles(self, table: Table, units: _Units) -> Iterator[Ints]:
         """Say what partners must have in common: all similar columns, then one fewer, down to the first."""
-        similar = [name for name in table.schema.resolve(self.similar) if name not in table.chosen]
+        similar = [
+            name for name in table.schema.resolve(self.similar) if name not in self._moving_columns(table)
+        ]
         for count in range(max(len(similar), 1), 0, -1):  # the size of a household is never given up
             looks = _combinations(table, similar[:count])[units.first]
             yield looks * (int(units.sizes.max(initial=0)) + 1) + units.sizes
@@ -210,10 +226,10 @@ def _combinations(table: Table, names: Sequence[str]) -> Ints:
     return labelled["row"].to_numpy().astype(np.int64)
 
 
-def _require_one_area(table: Table, units: _Units) -> None:
+def _require_one_area(table: Table, units: _Units, moved: Sequence[str]) -> None:
     if len(units.first) == len(table):
         return
-    for name in table.chosen:
+    for name in moved:
         labels = _combinations(table, [name])
         differs = int((labels != labels[units.first][units.of_record]).sum())
         if differs:

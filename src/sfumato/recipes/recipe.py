@@ -119,10 +119,14 @@ class Step:
             if name in named or schema[name].kind in self.method.kinds
         )
 
+    def changes(self, schema: Schema) -> tuple[str, ...]:
+        """The columns this step changes: those it protects, and what follows them."""
+        return (*self.resolve(schema), *self.method.followers(schema))
+
     def faults(self, schema: Schema) -> Iterator[str]:
         """What is wrong with this step for a table of this schema, found without running it."""
         try:
-            columns = self.resolve(schema)
+            columns, followers = self.resolve(schema), set(self.method.followers(schema))
         except UnknownNameError as error:
             yield error.line
             return
@@ -144,10 +148,13 @@ class Step:
             yield f"{name}: `within` must name each column once, got: {quoted(self.within)}"
         if self.together and self.method.gives.new_columns:  # which are of each record, not of the first
             yield f"{name} adds columns, so it cannot be used with `together`, got: `{self.together}`"
-        both = sorted(set(columns) & set(others))
+        both = sorted({*columns, *followers} & set(others))
         if both:
             yield f"{name}: a column cannot both be protected and group the records: {quoted(both)}"
-        yield from self._parameter_faults(schema, set(columns))
+        both = sorted(followers & set(columns))
+        if both:
+            yield f"{name}: a column cannot both be protected and follow another: {quoted(both)}"
+        yield from self._parameter_faults(schema, set(columns) - followers)
 
     def _parameter_faults(self, schema: Schema, columns: set[str]) -> Iterator[str]:
         for declared in self.method.parameters():
@@ -174,7 +181,7 @@ class Step:
 
     def warnings(self, schema: Schema) -> Iterator[str]:
         """What is allowed but should be known."""
-        columns = set(self.resolve(schema))
+        columns = set(self.changes(schema))
         yield from self._real(schema)
         for group in schema.related:
             inside, outside = sorted(columns & set(group)), sorted(set(group) - columns)
@@ -207,7 +214,7 @@ class Step:
         taken = Provenance(
             method=self.method.name,
             parameters=self.method.to_dict(),
-            columns=columns,
+            columns=self.changes(table.schema),
             within=self.within,
             together=self.together,
             byproducts=byproducts,
@@ -352,7 +359,7 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
     places = _places(step, release, len(first))[household]  # of each member's household in the release
     rows = np.flatnonzero(places >= 0)
     protected, places = table if len(rows) == len(table) else table.take(rows), places[rows]
-    for name in table.chosen:
+    for name in step.changes(table.schema):
         values = release.table.frame[name][pl.Series(places, dtype=pl.UInt32)]
         protected = protected.with_values(name, values, column=release.table.schema[name])
     protected = replace(protected, nodes=release.table.nodes)
@@ -362,10 +369,10 @@ def _protect_together(step: Step, table: Table, run: Run) -> Release:
 
 def _require_equal_members(step: Step, table: Table, firsts: Ints) -> None:
     """Raise if members of a household differ in what is protected for all of them, or in what bounds that."""
-    chosen, ruled = set(table.chosen), set[str]()
+    changed, ruled = step.changes(table.schema), set[str]()
     for rule in table.schema.rules if step.method.takes.edit_rules else ():
-        ruled |= set(rule.columns) - chosen if set(rule.columns) & chosen else set()
-    for name in dict.fromkeys((*table.chosen, *step.within, *sorted(ruled))):
+        ruled |= set(rule.columns).difference(changed) if set(rule.columns) & set(changed) else set()
+    for name in dict.fromkeys((*changed, *step.within, *sorted(ruled))):
         column = table.frame[name]
         differs = int((~column.eq_missing(column[pl.Series(firsts, dtype=pl.UInt32)])).sum())
         if differs:
@@ -531,7 +538,7 @@ class Recipe:
             step.method.name
             for step in self.steps[:number]
             if not step.method.randomness.epsilon_parameter
-            and (step.method.gives.other_records or own & set(step.resolve(schema)))
+            and (step.method.gives.other_records or own & set(step.changes(schema)))
         ]
         if not before:
             return made

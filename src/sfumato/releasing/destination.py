@@ -114,7 +114,7 @@ class Destination:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
             places += [*self.copies(name), *self.counts(name).values()]
         _require_no_release_folder(places)
-        books = [codebook.codebook_path(place) for place in places if isinstance(place, Path)]
+        books = [each for place in places if isinstance(place, Path) for each in codebook.files_beside(place)]
         keys = (place for place in self.keys if not place.exists())
         taken = (self.trail, *keys, *books, *self.pages, *places)  # all, or the rest is lost
         for place in dict.fromkeys(taken):

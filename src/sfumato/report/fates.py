@@ -30,6 +30,7 @@ _BY_CENTRE = {
     "mean": "Replaced by the mean of similar records",
     "median": "Replaced by the median of similar records",
     "mode": "Replaced by the most frequent value of similar records",
+    "trimmed": "Replaced by the trimmed mean of similar records",
 }
 _BY_METHOD = {
     "pram": _AT_RANDOM, "private-response": _AT_RANDOM, "private-microaggregation": _NOISY_MEAN,
@@ -43,6 +44,9 @@ VALUES: Mapping[str, str] = {
     _BY_CENTRE["mean"]: "Each value is the mean of several people, a person’s own only if they share it.",
     _BY_CENTRE["median"]: "Each value is the median of several people, often one person’s own.",
     _BY_CENTRE["mode"]: "Each value is the most frequent one of several people, usually one person’s own.",
+    _BY_CENTRE[
+        "trimmed"
+    ]: "Each value is the mean of those in the middle of several people, or one person’s own.",
     _NOISY_MEAN: "Each value is the mean of several people, with random noise.",
     _NOISE: "Each value is the person’s own, with random noise.",
     _SWAPPED: "Each value is a real person’s, mostly another person’s.",
@@ -55,6 +59,10 @@ CORRECTIONS: Mapping[str, str] = {
     _BY_CENTRE["median"]: (
         "The median of a small group replaces all its values: medians nearly hold; means, tails and rare "
         "values do not, variances shrink, and records of one group are more similar than they were."
+    ),
+    _BY_CENTRE["trimmed"]: (
+        "The trimmed mean of a small group replaces all its values: means, tails and rare values do not "
+        "hold, variances shrink, and records of one group are more similar than they were."
     ),
     _BY_CENTRE["mode"]: (
         "The most frequent value of a small group replaces all its values: frequent values gain, rare ones "

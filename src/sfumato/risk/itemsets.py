@@ -9,10 +9,12 @@ import numpy as np
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import seen_table
 from sfumato.core.measure import Measure, Needs, Score
-from sfumato.core.params import param
+from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
+from sfumato.data.classes.classes import Classes
 from sfumato.data.itemsets import Occurrences
-from sfumato.data.schema import Kind
+from sfumato.data.schema import COMPARABLE, Kind
+from sfumato.data.table import Table
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
@@ -30,7 +32,9 @@ class KmAnonymity(Measure):
 
     A table of sets is :math:`k^m`-anonymous if an intruder who knows up to :math:`m` items of a person
     cannot narrow them down to fewer than :math:`k` records. Of several set-valued columns the items are
-    known together, an item of one column being different from the same in another.
+    known together, an item of one column being different from the same in another. With the columns in
+    ``given`` known besides, combinations are counted among the records that are equal in all of these, the
+    empty one too: the table is then :math:`(k, k^m)`-anonymous.
 
     See Also
     --------
@@ -76,10 +80,16 @@ class KmAnonymity(Measure):
     bounds = (1.0, np.inf)
     kinds = frozenset({Kind.SET})
     needs = Needs(release=False)
-    references = ("terrovitis2008",)
+    synonyms = ("(k, k^m)-anonymity", "k,km-anonymity", "RT-dataset")
+    references = ("terrovitis2008", "poulis2013")
     cost = "n"
 
     m: int = param(2, "Largest number of items an intruder knows.", ge=1, le=5)
+    given: Columns = param(
+        Columns(),
+        "Columns of single values that the intruder knows as well: records equal in all of them are counted.",
+        label="Known besides",
+    )
     missing: Literal["category", "any", "worst"] = param(
         "category",
         "How a missing set is counted.",
@@ -90,12 +100,27 @@ class KmAnonymity(Measure):
         },
     )
 
+    def refuses(self, evidence: Evidence) -> str | None:
+        """Refuse sets that may be any among records that are equal in something else."""
+        reason = super().refuses(evidence)
+        if reason is None and self.given and self.missing == "any":
+            return f"{self.name} with `given` must count missing as category or worst, got: any"
+        return reason
+
+    def _known_besides(self, evidence: Evidence, table: Table) -> Classes | None:
+        """The classes of records that are equal in what else is known; None if that is nothing."""
+        named = evidence.original.schema.resolve(self.given)
+        names = [each for each in named if each in table.schema and table.schema[each].kind in COMPARABLE]
+        return Classes.of(table, names, missing=self.missing) if names else None
+
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Count who has each combination."""
         table, names = seen_table(evidence), self.columns(evidence)
         if not len(table):
             return Score.not_estimable(EMPTY)
-        sets = Occurrences.of(table, names, missing=self.missing).sets()
+        classes = self._known_besides(evidence, table)
+        items = Occurrences.of(table, names, missing=self.missing)
+        sets = (items if classes is None else items.among(classes.of_record)).sets()
         work = sets.work(self.m)
         if work.sum() > MAX_COMBINATIONS or work.max(initial=0) > MAX_COMBINATIONS_OF_ONE:
             return Score.not_estimable(
@@ -111,6 +136,8 @@ class KmAnonymity(Measure):
             return Score.not_estimable("no record has an item")
         # Of whom no item can be known, nothing is: everybody has no item at least.
         by_record = np.where(by_record > 0, by_record, len(np.unique(sets.persons)))
+        if classes is not None:
+            by_record = np.minimum(by_record, classes.persons[classes.of_record][sets.order])
         details: dict[str, float | int | str] = {
             "columns": len(names),
             "columns_left_out": len(evidence.known_columns) - len(names),

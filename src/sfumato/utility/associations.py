@@ -310,7 +310,7 @@ class CorrelationDifference(PairMeasure):
     """
 
     name = "correlation-difference"
-    synonyms = ("IL_correl", "comparison of correlations", "comparison of covariances", "correlations")
+    synonyms = ("comparison of correlations", "comparison of covariances", "correlations")
     family = "associations"
     tells = Tells(places={"default": 0})
     title = "Difference of correlations"

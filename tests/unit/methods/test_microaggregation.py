@@ -11,7 +11,7 @@ import sfumato
 from sfumato import kernels
 from sfumato.core import registry
 from sfumato.core.run import Run
-from sfumato.data.points import standardise
+from sfumato.data.points import points_of, standardise
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import NoteWarning, ParameterError, RefusedError
@@ -450,3 +450,54 @@ def test_in_python_it_is_a_warning():
     frame = pl.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, None], "b": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
     with pytest.warns(NoteWarning, match=r"in a class of fewer than k, .*: 3 records;"):
         sfumato.protect(frame, "mdav(k=3)", columns=["a", "b"])
+
+
+# ------------------------------------------------------------------------------------- robust and clustered
+
+
+def test_robust_distances_are_those_of_mahalanobis_and_outliers_do_not_move_them():
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(200, 1)) * [1, 2, 0.5] + rng.normal(size=(200, 3)) * [0.2, 1, 3]
+    table = table_of(values)
+    points = points_of(table, scale="robust", nominal="frequency")
+    middle = kernels.outlyingness.RobustCentre.of(values)
+    covariance = middle.correlation * np.outer(middle.scale, middle.scale)
+    for one, other in rng.integers(0, 200, (50, 2)):
+        apart = values[one] - values[other]
+        expected = apart @ np.linalg.solve(covariance, apart)
+        assert ((points[one] - points[other]) ** 2).sum() == pytest.approx(expected)
+    spoilt = values.copy()
+    spoilt[:8] += 1e4
+    far = points_of(table_of(spoilt), scale="robust", nominal="frequency")
+    usual = points_of(table_of(spoilt), scale="deviation", nominal="frequency")
+    assert far[8:].std(axis=0).min() > 0.5  # the others are as far from each other as they were
+    assert usual[8:].std(axis=0).max() < 0.01
+
+
+def test_robust_order_takes_the_outliers_first():
+    """Two that break the correlation are ordinary in each column: only the robust distance puts them together."""
+    line = np.linspace(-3, 3, 22)
+    values = np.vstack([np.column_stack([line, line + 0.05 * np.sin(9 * line)]), [[-2, 2], [2.0, -2]]])
+    groups = protect(Mdav(k=2, scale="robust"), table_of(values)).classes
+    assert groups[22] != groups[23]
+    assert set(groups[22:]) <= {0, 1}
+
+
+def test_clusters_are_never_mixed():
+    values = np.concatenate([np.arange(7.0), 1000 + np.arange(8.0)])[:, None]
+    plain, apart = (protect(Cbfs(k=5, clusters=n), table_of(values)).classes for n in (0, 2))
+    assert set(plain[:7]) & set(plain[7:])
+    assert not set(apart[:7]) & set(apart[7:])
+    assert sorted(np.bincount(apart)) == [7, 8]
+
+
+def test_trimmed_centres_leave_out_the_ends_and_say_so():
+    table = table_of(np.array([[1.0], [2], [3], [100], [1000], [1001], [1002], [1003]]))
+    release = protect(Mdav(k=4, centre="trimmed"), table)
+    assert release.table.frame["c0"].to_list() == [2.5] * 4 + [1001.5] * 4
+    assert "show no mean" in release.byproducts.notes[0]
+    days = pl.DataFrame({"c0": [date(2020, 1, d) for d in (1, 3, 5, 30)]})
+    dates = Table(days, Schema((Column("c0", Kind.DATE),)))
+    assert protect(Mdav(k=4, centre="trimmed"), dates).table.frame["c0"].to_list() == [date(2020, 1, 4)] * 4
+    with pytest.raises(RefusedError, match="`trimmed` for `area`"):
+        protect(Mdav(k=3, centre="trimmed"), people())

@@ -13,8 +13,9 @@ from sfumato.data.hierarchy.build import from_tree
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError, SfumatoError, UnreachableError
+from sfumato.methods._clusters import clusters_of
 from sfumato.methods._local_recoding import Canvas, natural_places
-from sfumato.methods.mondrian import Mondrian, clusters_of, coded_keys, target_classes
+from sfumato.methods.mondrian import Mondrian, coded_keys, target_classes
 from sfumato.methods.recoding import Recoding
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
 from sfumato.recipes.recipe import Recipe, Step

@@ -11,8 +11,10 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import DataError, RefusedError
+from sfumato.kernels.outlyingness import RobustCentre
 from sfumato.methods.multiplicative_noise import HohneNoise, LognormalNoise, UniformNoise
 from sfumato.methods.noise import CorrelatedNoise, KimNoise, UncorrelatedNoise, mixing
+from sfumato.methods.outlier_noise import OutlierNoise
 from sfumato.methods.rotation import RotationNoise
 from sfumato.methods.rounding import MultivariateRounding
 from sfumato.methods.sullivan import SullivanNoise
@@ -89,6 +91,38 @@ def test_a_column_is_protected_as_if_alone(incomes, method):
     # Not to the last bit: a matrix product sums in another order when there are more columns.
     np.testing.assert_allclose(together, alone["c1"], rtol=1e-12)
     assert alone["c0"].equals(table.frame["c0"])
+
+
+def test_zeros_stay_and_nothing_else_changes_by_that(incomes):
+    values = np.where(np.random.default_rng(1).random(incomes.shape) < 0.3, 0.0, incomes)
+    plain, kept = (protected(UncorrelatedNoise(keep_zeros=keep), values) for keep in (False, True))
+    np.testing.assert_array_equal(kept, np.where(values == 0, 0.0, plain))
+    assert (plain != 0).all()
+
+
+# ------------------------------------------------------------------------------------------ noise on outliers
+
+
+def test_outliers_alone_get_the_noise_of_all(incomes):
+    """The farthest are found by another way, and get what all records get in the other method."""
+    method = OutlierNoise(deviation=15, share=4)
+    noise = protected(method, incomes) - incomes
+    middle = RobustCentre.of(incomes)
+    standard = (incomes - middle.centre) / middle.scale
+    squares = np.einsum("ij,jk,ik->i", standard, np.linalg.inv(middle.correlation), standard)
+    outliers = np.argsort(-squares)[:16]
+    names = ["c0", "c1", "c2"]
+    draws = np.stack([Run(seed=1).rng(name).standard_normal(len(incomes)) for name in names], axis=1)
+    expected = np.zeros_like(incomes)
+    expected[outliers] = (draws * 0.15 * incomes.std(axis=0, ddof=1))[outliers]
+    np.testing.assert_allclose(noise, expected, rtol=1e-6, atol=1e-9 * incomes.std())
+    notes = method.apply(table_of(incomes), Run(seed=1)).byproducts.notes
+    assert notes == ("16 of 400 records got noise; the others show their true values",)
+
+
+def test_values_too_large_to_judge_are_refused():
+    with pytest.raises(DataError, match="outlier-noise must be given values of moderate size"):
+        protected(OutlierNoise(), np.array([[1.0], [2.0], [3.0], [1e300]]) * [[1, -1]])
 
 
 # -------------------------------------------------------------------------------------------- correlated noise

@@ -277,3 +277,27 @@ def test_a_swapped_column_cannot_be_compared(word):
     table = table_of(area="NNSS", job="aabb")
     with pytest.raises(PlanError, match="protected themselves"):
         swapped(table, TargetedSwapping(**{word: ("area",)}))
+
+
+# ------------------------------------------------------------------------------------------- what moves along
+
+
+def test_what_is_carried_along_moves_with_the_area_and_has_no_say():
+    """Every postcode is rare: as a key, or to be equal in, it would put everyone at risk or leave them alone."""
+    table = table_of(area="NNNSSS", job="abbbba", post="123456")
+    schema = table.schema.replace(Column("post", Kind.NOMINAL, Role.KEY))
+    method = TargetedSwapping(share=0, k=2, carry_along=("post",), similar=("post",))
+    after = swapped(Table(table.frame, schema), method)
+    assert ("".join(after["area"]), "".join(after["post"])) == ("SNNSSN", "623451")
+    assert after["job"].equals(table.frame["job"])
+
+
+def test_what_is_carried_along_is_the_same_for_a_household():
+    table = table_of(area="NNSS", job="aaaa", hh="1122", post="1233")
+    schema = table.schema.replace(Column("hh", Kind.NOMINAL, Role.HOUSEHOLD))
+    with pytest.raises(DataError, match="`post` must be the same for all records of a household"):
+        swapped(Table(table.frame, schema), TargetedSwapping(carry_along=("post",)))
+    with pytest.raises(RefusedError, match="the household"):
+        swapped(Table(table.frame, schema), TargetedSwapping(carry_along=("hh",)))
+    with pytest.raises(PlanError, match="both be protected and follow another: `area`"):
+        swapped(table, TargetedSwapping(carry_along=("area",)))

@@ -10,7 +10,7 @@ import sfumato
 from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, RefusedError, UnreachableError
+from sfumato.errors import DataError, ParameterError, PlanError, RefusedError, UnreachableError
 from sfumato.methods.coarsening import NaiveCoarsening
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import AttributeSuppression, RecordSuppression, TrivialRemoval
@@ -205,6 +205,60 @@ def test_households_are_treated_together():
     table = table_of({"town": list("ppqqrr"), "home": list("112233")}, {"home": Role.HOUSEHOLD})
     release = release_of(table, LocalSuppression(k=2), together="home")
     assert shown(release, "town") == [None] * 6
+
+
+# Columns that follow a key -----------------------------------------------------------------------------
+
+PLACES = {
+    "region": ["N", "N", "S", None, "N"],
+    "city": ["a", "b", "c", "d", None],
+    "sex": ["m"] * 5,
+}
+LATER = {"city": Role.OTHER}
+
+
+def test_a_ghost_follows_its_key_also_where_that_was_missing_before():
+    release = release_of(table_of(PLACES, LATER), LocalSuppression(k=2, ghosts={"region": "city"}))
+    assert shown(release, "region") == ["N", "N", None, None, "N"]
+    assert shown(release, "city") == ["a", "b", None, None, None]
+    assert release.provenance[0].columns == ("region", "sex", "city")
+    nothing = release_of(table_of(PLACES, LATER), LocalSuppression(k=1, ghosts={"region": "city"}))
+    assert shown(nothing, "city") == ["a", "b", "c", None, None]
+    other = release_of(table_of(PLACES, LATER), LocalSuppression(k=2, ghosts={"sex": "city"}))
+    assert shown(other, "city") == PLACES["city"]
+
+
+def test_ghosts_of_every_kind_and_with_a_code_follow_all_keys():
+    more = {"items": [["x"], ["y"], ["x", "y"], [], ["x"]], "pay": [1.5, 2, 3, 4, 5]}
+    table = table_of(PLACES | more, LATER | dict.fromkeys(more, Role.SENSITIVE), city={"suppressed": "?"})
+    release = release_of(table, LocalSuppression(k=2, ghosts="city + items+pay"))
+    assert shown(release, "city") == ["a", "b", "?", "?", None]
+    assert shown(release, "items") == [["x"], ["y"], None, None, ["x"]]
+    assert shown(release, "pay") == [1.5, 2, None, None, 5]
+
+
+@pytest.mark.parametrize(
+    ("ghosts", "more", "must"),
+    [
+        ({"region": "town"}, {}, "no column"),
+        ({"region": "sex"}, {}, "both be protected and follow another: `sex`"),
+        ({"city": "sex"}, {}, "`ghosts` of local-suppression names columns it does not protect: `city`"),
+        ({"region": "city"}, {"within": ("city",)}, "both be protected and group the records: `city`"),
+    ],
+)
+def test_ghosts_that_cannot_follow_are_refused(ghosts, more, must):
+    with pytest.raises(PlanError, match=must):
+        release_of(table_of(PLACES, LATER), LocalSuppression(k=2, ghosts=ghosts), **more)
+
+
+def test_ghosts_of_a_household_follow_together():
+    columns = {"town": list("ppqqrr"), "home": list("112233"), "street": list("aabbcc")}
+    table = table_of(columns, {"home": Role.HOUSEHOLD, "street": Role.OTHER})
+    release = release_of(table, LocalSuppression(k=2, ghosts="street"), together="home")
+    assert shown(release, "street") == [None] * 6
+    unequal = table_of(columns | {"street": list("abbbcc")}, {"home": Role.HOUSEHOLD, "street": Role.OTHER})
+    with pytest.raises(DataError, match="`street` must be equal"):
+        release_of(unequal, LocalSuppression(k=2, ghosts="street"), together="home")
 
 
 # Records -----------------------------------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """Rare combinations of keys and items: tables worked out by hand, and what the measures refuse."""
 
+from itertools import combinations
+
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
@@ -14,6 +18,9 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError
+from sfumato.methods.global_recoding import GlobalRecoding
+from sfumato.methods.itemset_generalisation import ItemsetGeneralisation
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk import itemsets
 from sfumato.risk.combinations import LkcPrivacy, UnsafeCombinations
 from sfumato.risk.itemsets import KmAnonymity
@@ -235,6 +242,67 @@ def test_km_by_hand():
     assert three.by_record.tolist() == [1, 2, 2, 2]
     assert [three.details[f"combinations_{m}"] for m in (1, 2, 3)] == [3, 3, 1]
     assert [three.details[f"smallest_{m}"] for m in (1, 2, 3)] == [3, 2, 1]
+
+
+def related(sets, **columns):
+    """Sets beside columns of single values, all known."""
+    frame = pl.DataFrame({"items": pl.Series(sets, dtype=pl.List(pl.String)), **columns})
+    kinds = [Column("items", Kind.SET, Role.KEY), *(Column(name, NOMINAL, Role.KEY) for name in columns)]
+    return Table(frame, Schema(tuple(kinds)))
+
+
+def test_k_km_by_hand():
+    """Two of four have a, but of each sex only one: who knows the sex besides points them out."""
+    table = related([["a"], ["b"], ["a"], ["b"]], sex=list("ffmm"))
+    assert score_of(table, KmAnonymity(m=1)).value == 2
+    assert score_of(table, KmAnonymity(m=1, given=("sex",))).value == 1
+    whole = related([["a"], [], ["a"]], sex=list("fff"))
+    assert score_of(whole, KmAnonymity(given=("@key",))).by_record.tolist() == [2, 3, 2]
+    alone = related([["a"], ["a"], []], sex=list("ffm"))
+    assert score_of(alone, KmAnonymity(given=("sex",))).by_record.tolist() == [2, 2, 1]
+    assert score_of(alone, KmAnonymity(given=("sex",), missing="any")).status is Status.REFUSED
+
+
+@given(
+    sets=st.lists(st.none() | st.lists(st.sampled_from("abcd"), max_size=4), min_size=1, max_size=12),
+    m=st.integers(1, 3),
+    data=st.data(),
+)
+def test_k_km_counted_record_by_record(sets, m, data):
+    """All that an intruder may know of each record: its keys, and up to m of its items."""
+    keys = [
+        data.draw(st.lists(st.sampled_from(["x", "y", None]), min_size=len(sets), max_size=len(sets)))
+        for _ in "pq"
+    ]
+    known = [frozenset(items) if items is not None else frozenset({None}) for items in sets]
+    alike = list(zip(*keys, strict=True))
+    least = [
+        min(
+            sum(alike[j] == alike[i] and some <= known[j] for j in range(len(sets)))
+            for size in range(min(m, len(known[i])) + 1)
+            for some in map(frozenset, combinations(known[i], size))
+        )
+        for i in range(len(sets))
+    ]
+    found = score_of(related(sets, p=keys[0], q=keys[1]), KmAnonymity(m=m, given=("p", "q")))
+    if any(known):
+        assert found.by_record.tolist() == least
+        assert found.value == min(least)
+    else:
+        assert found.status is Status.NOT_ESTIMABLE
+
+
+def test_two_steps_give_k_km_anonymity():
+    """Keys first, then items within the classes of the keys; without the classes it does not hold."""
+    rng = np.random.default_rng(1)
+    sets = [rng.choice(list("abcdefgh"), rng.integers(1, 5), replace=False).tolist() for _ in range(80)]
+    table = related(sets, age=[str(age) for age in rng.integers(20, 30, 80)], sex=rng.choice(list("fm"), 80))
+    asked = KmAnonymity(m=2, given=("age", "sex"))
+    coarse = Step(GlobalRecoding(k=4), ("age", "sex"))
+    items = ItemsetGeneralisation(k=4, m=2)
+    for within, holds in ((("age", "sex"), True), ((), False)):
+        release = Recipe((coarse, Step(items, ("items",), within=within))).apply(table, Run(seed=1))
+        assert (asked.score(Evidence(table, release), Run(seed=1)).value >= 4) == holds
 
 
 def test_an_item_counts_once_in_a_set_whatever_its_order():

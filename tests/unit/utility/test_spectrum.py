@@ -10,9 +10,9 @@ from sfumato.core.measure import Status
 from sfumato.data.generalised.intervals import intervals
 from sfumato.utility._matrices import along_eigenvectors, correlation, covariance
 from sfumato.utility.permutation import RankUtility
-from sfumato.utility.spectrum import EigenvalueDifference
+from sfumato.utility.spectrum import EigenvalueDifference, InverseCorrelationLoss
 
-EIGEN, UM = EigenvalueDifference(), RankUtility()
+EIGEN, INVERSE, UM = EigenvalueDifference(), InverseCorrelationLoss(), RankUtility()
 
 
 def correlated(n=300, m=4, seed=1):
@@ -98,6 +98,63 @@ def test_eigenvalues_with_weights_and_constants():
     assert score(EIGEN, constant, moved).value > 0
     nothing = table({"a": [1.0, 1.0]})
     assert score(EIGEN, nothing, nothing).status is Status.NOT_ESTIMABLE
+
+
+# Inverse correlations ----------------------------------------------------------------------------------
+
+
+def inflation(x):
+    """1 / (1 − R²) of each column, by a regression on the others."""
+    found = []
+    for j in range(x.shape[1]):
+        others = np.column_stack([np.ones(len(x)), np.delete(x, j, axis=1)])
+        left = x[:, j] - others @ np.linalg.lstsq(others, x[:, j], rcond=None)[0]
+        found.append(x[:, j].var() / left.var())
+    return np.array(found)
+
+
+def inverse_loss_by_regression(x, y):
+    one, other = (inflation(each) / np.linalg.norm(inflation(each)) for each in (x, y))
+    return np.linalg.norm(one - other) / np.sqrt(2)
+
+
+def test_inverse_correlations_by_hand():
+    """a and b correlate by r, c with neither; in the release nothing does: 1/(1 − r²), twice, and 1 against 1, 1, 1."""
+    x = table({"a": [3.0, 1, -1, -3, 0, 0], "b": [1.0, 3, -3, -1, 0, 0], "c": [0.0, 0, 0, 0, 1, -1]})
+    y = table({"a": [1.0, 1, -1, -1, 0, 0], "b": [1.0, -1, 1, -1, 0, 0], "c": [0.0, 0, 0, 0, 1, -1]})
+    inverse = 1 / (1 - 0.6**2)
+    length = np.sqrt(2 * inverse**2 + 1)
+    parts = np.array([inverse / length, inverse / length, 1 / length]) - 1 / np.sqrt(3)
+    found = score(INVERSE, x, y)
+    assert found.value == pytest.approx(np.sqrt((parts**2).sum() / 2))
+    assert list(found.by_column.values()) == pytest.approx(np.abs(parts).tolist())
+
+
+def test_inverse_correlations_are_shares_that_regressions_explain():
+    x = correlated()
+    y = x + np.random.default_rng(2).normal(size=x.shape)
+    assert score(INVERSE, numeric(x), numeric(y)).value == pytest.approx(inverse_loss_by_regression(x, y))
+    holes = x.copy()
+    holes[3, 0], holes[9, 2] = np.nan, np.nan
+    complete = np.delete(x, [3, 9], axis=0)
+    assert score(INVERSE, numeric(holes), numeric(y)).value == pytest.approx(
+        inverse_loss_by_regression(complete, y)
+    )
+
+
+def test_what_inverse_correlations_cannot_see_is_no_score():
+    x = correlated()
+    total = np.column_stack([x, x.sum(axis=1)])
+    constant = x * [1, 1, 0, 1]
+    for one, other, whose in (
+        (total, total, "original"),
+        (x, constant, "release"),
+        (x[:3], x[:3], "original"),
+    ):
+        found = score(INVERSE, numeric(one), numeric(other))
+        assert found.status is Status.NOT_ESTIMABLE
+        assert f"correlations of the {whose} have no inverse" in found.reason
+    assert score(INVERSE, numeric(x[:, :2]), numeric(x[:, :2])).status is Status.REFUSED
 
 
 # The permutation model ---------------------------------------------------------------------------------

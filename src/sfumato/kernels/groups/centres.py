@@ -112,6 +112,20 @@ def medians(
     return found
 
 
+def trimmed_means(values: Values, groups: Ints, n_groups: int, weights: Floats | None = None) -> Values:
+    r"""Mean of each group without its lowest and its highest values.
+
+    Of :math:`m` values :math:`\max(1, \lfloor m/4 \rfloor)` are left out at either end, of one or two none.
+    Parameters and result as for `means`; values are left out by their number, whatever their weight.
+    """
+    order = np.lexsort((values, groups))
+    counts = np.bincount(groups, minlength=n_groups)
+    places = np.arange(len(values)) - (np.cumsum(counts) - counts)[groups[order]]
+    out = np.where(counts > 2, np.maximum(counts // 4, 1), 0)[groups[order]]  # noqa: PLR2004
+    kept = order[(places >= out) & (places < counts[groups[order]] - out)]
+    return means(values[kept], groups[kept], n_groups, None if weights is None else weights[kept])
+
+
 @njit(cache=True, nogil=True)
 def _weighted_middles(weights: Floats, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Find the places of the lower and upper median of each run of sorted values."""
