@@ -24,6 +24,7 @@ from sfumato.releasing.checksums import (
     states_of,
     sums_of,
 )
+from sfumato.releasing.claims import read_script
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.mappings import is_mapping, mapping_files
@@ -31,11 +32,12 @@ from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
 REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
+CHECK = "check_release.py"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
 _WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS})
 #: Names that no table may have.
-_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
+_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, CHECK, SUMS, PRIVATE})
 
 #: Gives the texts of a release by their names in the folder, once the hash of each released file is known.
 Pages = Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -102,6 +104,7 @@ class ReleaseFolder:
             self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes), **_mappings(decision)}
+            texts[CHECK] = read_script(CHECK)
             with Staging() as inner:
                 for name, text in texts.items():
                     inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))

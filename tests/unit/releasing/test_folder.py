@@ -37,7 +37,7 @@ MORE
 """
 
 LEAVES = {
-    "SHA256SUMS", "change-note.md", "data-card.md", "evidence.html", "evidence.json", "out.csv",
+    "SHA256SUMS", "change-note.md", "check_release.py", "data-card.md", "evidence.html", "evidence.json", "out.csv",
     "report.html", "report.json",
 }  # fmt: skip
 STAYS = {
