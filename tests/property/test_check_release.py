@@ -17,15 +17,16 @@ from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
-from sfumato.data.generalised.text_forms import parse_nodes
+from sfumato.data.generalised.text_forms import parse_intervals, parse_nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.io import Staging, stage
 from sfumato.io.formats import FileDialect
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.releasing.claims import claims_of
+from sfumato.releasing.claims import _column, claims_of
 from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
+from sfumato.risk.exact_match import ExactMatch
 
 SCRIPT = runpy.run_path(str(Path(sfumato.__file__).parent / "releasing" / "static" / "check_release.py"))
 RUN = Run(seed=1)
@@ -145,3 +146,53 @@ def test_the_script_counts_what_sfumato_counts(tmp_path_factory, seed):
         assert claim["counted"] == "persons"  # else everything that is drawn here can be counted
         return
     assert float(sentence.removeprefix("it is ")) == pytest.approx(score.value, rel=1e-5, abs=1e-9)
+
+
+OWNER = runpy.run_path(str(Path(sfumato.__file__).parent / "releasing" / "static" / "check_original.py"))
+
+
+def cover(rng, value, values):
+    """A text form that covers a value, or hides it, or is another's."""
+    if value is None or rng.random() < 0.2:
+        return None if rng.random() < 0.5 else "*"
+    other = values[rng.integers(len(values))]
+    low, high = sorted((value, other))
+    choices = [value, value, other, f"{{{low}|{high}}}" if low != high else value]
+    if isinstance(value, int):
+        choices = [value, f"[{low};{high}]", f"[{low};]", f"[;{high}]"]
+    return str(choices[rng.integers(len(choices))])
+
+
+@examples(1000)
+@given(st.integers(0, 2**32))
+def test_the_owner_s_script_finds_the_exact_matches_that_sfumato_finds(tmp_path_factory, seed):
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.getbasetemp()
+    n, values = rng.integers(1, 9), {"age": [1, 2, 3, 4], "town": ["Bonn", "Kiel", "Ulm"]}
+    cells = {
+        name: [[*own, None][at] for at in rng.integers(0, len(own) + 1, n)] for name, own in values.items()
+    }
+    columns = (Column("age", Kind.CONTINUOUS, Role.KEY), Column("town", Kind.NOMINAL, Role.KEY), KINDS["who"])
+    who = rng.choice(list("pqrst"), n).tolist() if rng.random() < 0.5 else [str(at) for at in range(n)]
+    original = Table(
+        pl.DataFrame({**cells, "who": who}, schema_overrides={"age": pl.Int64, "town": pl.String}),
+        Schema(columns),
+    )
+    texts = {
+        name: pl.Series(name, [cover(rng, each, values[name]) for each in own], dtype=pl.String)
+        for name, own in cells.items()
+    }
+    towns, nodes = parse_nodes(texts["town"], values["town"])
+    frame = pl.DataFrame({"age": parse_intervals(texts["age"], pl.Int64), "town": towns})
+    released = Table(frame, Schema(columns[:2]), nodes={"town": nodes})
+    with Staging(overwrite=True) as staging:
+        stage(released, folder / "out.csv", staging)
+    spec = {
+        "file": "out.csv", "records": n, "encoding": "utf-8", "quotes": "",
+        "columns": [_column(released, each, each.name) for each in released.schema.columns],
+    }  # fmt: skip
+    known = {name: [None if each is None else str(each) for each in own] for name, own in cells.items()}
+    kinds = {"age": {"kind": "continuous"}, "town": {"kind": "nominal"}}
+    shown = SCRIPT["read_table"](folder, spec)
+    found = OWNER["find_matches"](SCRIPT, kinds, spec, shown, known, list(range(n)), who, {})
+    score = ExactMatch().measure(Evidence(original, Release.of(released, source_rows=np.arange(n))), RUN)
+    assert len(found) / len(set(who)) == pytest.approx(score.value)

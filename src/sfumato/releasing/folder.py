@@ -32,10 +32,10 @@ from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
 REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
-CHECK = "check_release.py"
+CHECK, CHECK_ORIGINAL = "check_release.py", "check_original.py"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
-_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS})
+_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS, CHECK_ORIGINAL})
 #: Names that no table may have.
 _TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, CHECK, SUMS, PRIVATE})
 
@@ -104,7 +104,7 @@ class ReleaseFolder:
             self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes), **_mappings(decision)}
-            texts[CHECK] = read_script(CHECK)
+            texts |= {CHECK: read_script(CHECK), f"{PRIVATE}/{CHECK_ORIGINAL}": read_script(CHECK_ORIGINAL)}
             with Staging() as inner:
                 for name, text in texts.items():
                     inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))

@@ -24,6 +24,7 @@ from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
 from sfumato.releasing.series import files_of_earlier
+from sfumato.report.certificates import certificates_of
 from sfumato.report.evidence_file import FIRST_PAGE, change_note, data_card, evidence_of, text_or_unknown
 from sfumato.report.outcome import ReportContent, left_out_of, tell
 from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
@@ -230,8 +231,10 @@ class Released:
             )
             pages[home + places.REPORT] = content.page(public=is_public)
             pages[home + places.TWIN] = as_json(content.to_dict(public=is_public)) + "\n"
-            pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
             pages[home + places.EVIDENCE_PAGE] = page_of_evidence(evidence)
+            if not is_public and (proofs := certificates_of(content.tables.values())):
+                evidence["identifiability"]["certificates"] = proofs
+            pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
         return pages
 
     def __repr__(self) -> str:

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from effort import FULL
 
 import sfumato
+from effort import FULL
 from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.claims import claims_of
 from sfumato.releasing.decide import decide
-from sfumato.releasing.folder import CHECK, ReleaseFolder
+from sfumato.releasing.folder import CHECK, CHECK_ORIGINAL, ReleaseFolder
 from sfumato.releasing.outcome import tally
 
 STATIC = Path(sfumato.__file__).parent / "releasing" / "static"
-SCRIPT = runpy.run_path(str(STATIC / CHECK))
+SCRIPT, OWNER = (runpy.run_path(str(STATIC / name)) for name in (CHECK, CHECK_ORIGINAL))
 
 COLUMNS = """
 [columns]
@@ -68,7 +68,7 @@ CASES = {
             "category": "local-suppression",
             "any": "local-suppression",
             "worst": "mondrian",
-        }.items()  # fmt: skip
+        }.items()
     },
 }
 
@@ -155,8 +155,9 @@ def test_it_runs_alone_in_the_folder(folders, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [SUMS, CHECK, "evidence.json", "out.csv"]
 
 
-def test_it_is_small_and_needs_the_standard_library_alone():
-    text = (STATIC / CHECK).read_text()
+@pytest.mark.parametrize("name", [CHECK, CHECK_ORIGINAL])
+def test_it_is_small_and_needs_the_standard_library_alone(name):
+    text = (STATIC / name).read_text()
     assert text.count("\n") <= 300
     assert set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) <= sys.stdlib_module_names
 
@@ -267,3 +268,125 @@ def test_no_folder_that_was_tampered_with_is_accepted(folders, tmp_path, way):
             (tmp_path / name).write_bytes(raw)
         way(draw, tmp_path)
         assert faults(tmp_path), trial
+
+
+# What only the owner can check ------------------------------------------------------------------------------
+
+NUMBERS = """
+requirements = ["gdbrl <= 0.99", "exact-match <= 0.1"]
+data.path = "wages.csv"
+columns.wage = { kind = "continuous", role = "key" }
+columns.rent = { kind = "continuous", role = "key" }
+columns.sex = { kind = "nominal", role = "sensitive" }
+steps = [{ method = "uncorrelated-noise", columns = ["wage", "rent"] }]
+output.path = "out.csv"
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A whole folder, as `release` writes it, of numbers that can be linked."""
+    home = tmp_path_factory.mktemp("owner")
+    draw = random.Random(3)
+    frame = {
+        "wage": [round(draw.lognormvariate(8, 1), 2) for _ in range(60)],
+        "rent": [round(draw.gauss(800, 90), 1) for _ in range(60)],
+        "sex": [draw.choice("fm") for _ in range(60)],
+    }
+    pl.DataFrame(frame).write_csv(home / "wages.csv")
+    (home / "plan.toml").write_text(NUMBERS)
+    sfumato.release(home / "plan.toml").write(home / "out")
+    return home / "out"
+
+
+def test_the_owner_checks_matches_and_the_linkage_by_its_prices(own, tmp_path):
+    command = [sys.executable, "-I", str(own / "private" / CHECK_ORIGINAL)]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, ""), told.stdout
+    report = json.loads((own / "private" / "report.json").read_text())
+    share = next(each["value"] for each in report["risks"] if each["measure"] == "gdbrl")
+    right, n = re.search(r"gdbrl against default: .* finds (\d+) of (\d+)", told.stdout).groups()
+    assert int(right) / int(n) == pytest.approx(share)
+    assert "exact-match <= 0.1 against default: it is 0" in told.stdout
+    (tmp_path / "other.csv").write_bytes((own.parent / "wages.csv").read_bytes().replace(b",f", b",m", 1))
+    told = subprocess.run(
+        [*command, str(tmp_path / "other.csv")], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 1
+    assert "FAULT:       the original is the file that was released" in told.stdout
+
+
+def test_what_is_private_is_not_in_what_leaves(own):
+    public = json.loads((own / "evidence.json").read_text())
+    assert "certificates" not in public["identifiability"]
+    assert json.loads((own / "private" / "evidence.json").read_text())["identifiability"]["certificates"]
+
+
+@pytest.mark.prove
+def test_no_price_can_be_moved(own):
+    evidence, trail = (
+        json.loads((own / "private" / n).read_text()) for n in ("evidence.json", "trail.private.json")
+    )
+    (proof,), (spec,) = evidence["identifiability"]["certificates"], evidence["data"]["tables"]
+    tables = (
+        SCRIPT["read_table"](own, spec),
+        OWNER["read_original"](SCRIPT, own.parent / "wages.csv", trail["plan"]),
+    )
+    rows, draw = [int(row) for row in trail["rows"].split()], random.Random(7)
+    assert OWNER["check_linkage"](SCRIPT, proof, *tables, rows)[0]
+    for _ in range(1_000 if FULL else 60):
+        moved = {**proof, "row_prices": [*proof["row_prices"]], "column_prices": [*proof["column_prices"]]}
+        side, at = draw.choice(["row_prices", "column_prices"]), draw.randrange(60)
+        moved[side][at] += draw.choice([-1, 1]) * 10 ** draw.randrange(2, 12)
+        assert not OWNER["check_linkage"](SCRIPT, moved, *tables, rows)[0]
+    for _ in range(100):
+        partners = [*proof["partners"]]
+        one, other = draw.sample(range(60), 2)
+        partners[one], partners[other] = partners[other], partners[one]
+        holds, why = OWNER["check_linkage"](SCRIPT, {**proof, "partners": partners}, *tables, rows)
+        same = [
+            tables[0][name][proof["released"][at]]
+            for name in proof["columns"]
+            for at in (partners[one], partners[other])
+        ]
+        assert not holds or same[0] == same[1], why
+
+
+def test_persons_are_counted_by_the_original_where_the_release_does_not_tell(tmp_path):
+    """Four records of each town are of two persons: k is 2, whatever the file seems to say."""
+    frame = {"who": [at // 2 for at in range(8)], "town": ["a"] * 4 + ["b"] * 4, "pay": range(8)}
+    pl.DataFrame(frame).write_csv(tmp_path / "people.csv")
+    text = """
+    requirements = ["k >= 2"]
+    data.path = "people.csv"
+    columns.who = { kind = "nominal", role = "person" }
+    columns.town = { kind = "nominal", role = "key" }
+    columns.pay = { kind = "continuous", role = "sensitive" }
+    output.path = "out.csv"
+    output.drop = ["who"]
+    """
+    (tmp_path / "plan.toml").write_text("\n".join(map(str.strip, text.splitlines())))
+    sfumato.release(tmp_path / "plan.toml").write(tmp_path / "out")
+    found = dict.fromkeys(SCRIPT["check"](tmp_path / "out"))
+    assert [word for word, sentence in found if "k-anonymity" in sentence] == ["not checked"]
+    assert ("holds", "k-anonymity >= 2 in persons, against default: it is 2") in OWNER["check"](
+        tmp_path / "out" / "private"
+    )
+    evidence = json.loads((tmp_path / "out" / "evidence.json").read_text())
+    (claim,), (spec,) = evidence["identifiability"]["claims"], evidence["data"]["tables"]
+    cells = SCRIPT["read_table"](tmp_path / "out", spec)
+    assert not SCRIPT["check_claim"]({**claim, "level": 5}, spec, cells)[0]  # by records it is 4 at most
+
+
+@pytest.mark.parametrize(("path", "word"), [("out.parquet", ".parquet"), ("out.csv", "requirements more")])
+def test_what_cannot_be_read_or_is_of_several_files_is_listed(tmp_path, path, word):
+    people(tmp_path)
+    more = "" if path.endswith("parquet") else "\n[output]\npath = 'out.csv'\ncopies = 2\n"
+    head, _ = CASES["holes category"]
+    text = head + COLUMNS.replace("TOWN", "").replace("MORE", "").replace("out.csv", path)
+    text = text.replace(f'[output]\npath = "{path}"\n', "") + more if more else text
+    (tmp_path / "plan.toml").write_text(text)
+    sfumato.release(tmp_path / "plan.toml").write(tmp_path / "out")
+    found = list(SCRIPT["check"](tmp_path / "out"))
+    assert not [each for each in found if each[0] == "FAULT"], found
+    assert [sentence for kind, sentence in found if kind == "not checked" and word in sentence]
