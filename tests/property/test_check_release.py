@@ -120,7 +120,8 @@ def read_again(table, folder, dialect, measure, *, drop=()):
     with Staging(overwrite=True) as staging:
         stage(released, folder / "out.csv", staging, like=dialect)
     (spec,), (claim,) = found.tables, found.claims
-    spec = {**spec, "encoding": dialect.encoding or "utf-8", "quotes": dialect.quotes or "as needed"}
+    said = {"delimiter": dialect.delimiter or ",", "encoding": dialect.encoding or "utf-8"}
+    spec = {**spec, **said, "quotes": dialect.quotes or "as needed"}
     return claim, spec, SCRIPT["read_table"](folder, spec), score
 
 
@@ -129,6 +130,8 @@ DIALECTS = [
     FileDialect(delimiter=";", decimal=","),
     FileDialect(encoding="utf-8-sig", quotes="text"),
     FileDialect(encoding="cp1252", delimiter="|"),
+    FileDialect(delimiter=";", quotes="text"),
+    FileDialect(delimiter="\t", quotes="text", decimal=","),
 ]
 
 
@@ -187,8 +190,8 @@ def test_the_owner_s_script_finds_the_exact_matches_that_sfumato_finds(tmp_path_
     with Staging(overwrite=True) as staging:
         stage(released, folder / "out.csv", staging)
     spec = {
-        "file": "out.csv", "records": n, "encoding": "utf-8", "quotes": "",
-        "columns": [_column(released, each, each.name) for each in released.schema.columns],
+        "file": "out.csv", "records": n, "encoding": "utf-8", "quotes": "", "delimiter": ",",
+        "columns": [_column(released, released, each) for each in released.schema.columns],
     }  # fmt: skip
     known = {name: [None if each is None else str(each) for each in own] for name, own in cells.items()}
     kinds = {"age": {"kind": "continuous"}, "town": {"kind": "nominal"}}

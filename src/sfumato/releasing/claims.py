@@ -20,6 +20,8 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
+from sfumato.io.delimited import TABBED
+from sfumato.io.formats import FileDialect
 from sfumato.io.formula_injection import escape_formulas_in
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
@@ -51,29 +53,26 @@ def claims_of(outcome: PlanOutcome, plan: Plan) -> PublicClaims:
         (place,) = destination.files(name, part.release.tables).values()
         file = str(place).replace("\\", "/").rpartition("/")[2]
         released = part.release.first
-        names = _written_names(released, part.plan)
-        reading = reading_of(part.plan)
+        written = escape_formulas_in(released) if part.plan.output.guard else released
+        names = dict(zip(released.names, written.names, strict=True))
+        reading = reading_of(part.plan) or FileDialect()
         tables.append(
             {
                 "file": file,
                 "records": len(released),
-                "encoding": (reading and reading.encoding) or "utf-8",
-                "quotes": (reading and reading.quotes) or "as needed",
-                "columns": [_column(released, each, names[each.name]) for each in released.schema.columns],
+                "delimiter": "\t" if file.lower().endswith(tuple(TABBED)) else reading.delimiter or ",",
+                "encoding": reading.encoding or "utf-8",
+                "quotes": reading.quotes or "as needed",
+                "columns": [_column(released, written, each) for each in released.schema.columns],
             }
         )
         claims += [{"file": file, **each} for each in _claims_of_table(part, names)]
     return PublicClaims(tuple(tables), tuple(claims))
 
 
-def _written_names(table: Table, plan: Plan) -> dict[str, str]:
-    """What each column is called in the file."""
-    written = escape_formulas_in(table) if plan.output.guard else table
-    return dict(zip(table.names, written.names, strict=True))
-
-
-def _column(table: Table, column: Column, name: str) -> dict[str, Any]:
-    """What must be known of a column to compare its cells as they are written."""
+def _column(table: Table, written: Table, column: Column) -> dict[str, Any]:
+    """What must be known of a column to compare its cells as they are ``written``."""
+    name = written.names[table.names.index(column.name)]
     series = table.frame[column.name]
     is_numeric = series.dtype.is_numeric()
     kind, order = column.kind.value, list[str]()
@@ -85,7 +84,7 @@ def _column(table: Table, column: Column, name: str) -> dict[str, Any]:
         positions = table.numbers(column.name)
         _, firsts = np.unique(positions[~np.isnan(positions)], return_index=True)
         rows = np.flatnonzero(~np.isnan(positions))[firsts]
-        order = [str(each) for each in series.gather(rows).cast(str)]
+        order = [str(each) for each in written.frame[name].gather(rows).cast(str)]
     return {
         "column": name,
         "role": column.role.value if column.role else "",

@@ -16,6 +16,8 @@ from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.checksums import (
+    CHECK,
+    CHECK_ORIGINAL,
     OVERRIDES,
     PRIVATE,
     SUMS,
@@ -32,7 +34,6 @@ from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
 REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
-CHECK, CHECK_ORIGINAL = "check_release.py", "check_original.py"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
 _WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS, CHECK_ORIGINAL})

@@ -19,9 +19,10 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
+from sfumato.releasing.checksums import CHECK, CHECK_ORIGINAL
 from sfumato.releasing.claims import claims_of
 from sfumato.releasing.decide import decide
-from sfumato.releasing.folder import CHECK, CHECK_ORIGINAL, ReleaseFolder
+from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import tally
 
 STATIC = Path(sfumato.__file__).parent / "releasing" / "static"
@@ -118,8 +119,8 @@ def folders(tmp_path_factory):
     return {name: write(home, *case, name=name.replace(" ", "-")) for name, case in CASES.items()}
 
 
-def faults(folder):
-    return [sentence for word, sentence in SCRIPT["check"](folder) if word == "FAULT"]
+def is_faulty(folder):
+    return any(word == "FAULT" for word, _ in SCRIPT["check"](folder))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -265,9 +266,10 @@ def test_no_folder_that_was_tampered_with_is_accepted(folders, tmp_path, way):
     there = {path.name: path.read_bytes() for path in folders["ranges"][0].iterdir() if path.is_file()}
     for trial in range(1_500 if FULL else 45):
         for name, raw in there.items():
-            (tmp_path / name).write_bytes(raw)
+            if not trial or (tmp_path / name).read_bytes() != raw:
+                (tmp_path / name).write_bytes(raw)
         way(draw, tmp_path)
-        assert faults(tmp_path), trial
+        assert is_faulty(tmp_path), trial
 
 
 # What only the owner can check ------------------------------------------------------------------------------

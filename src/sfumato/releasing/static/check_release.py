@@ -76,10 +76,8 @@ def read_table(folder, spec):
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = raw.decode(spec["encoding"]).lstrip("\ufeff")
-    tables = (rows_of(text, delimiter) for delimiter in ",;\t|")
-    rows = next((rows for rows in tables if next(rows, None) == names), None)
-    records = [] if rows is None else list(rows)
-    if rows is None or any(len(each) != len(names) for each in records):
+    header, *records = rows_of(text, spec["delimiter"])
+    if header != names or any(len(each) != len(names) for each in records):
         raise ValueError("it must have the columns that evidence.json names, in every line")
     if len(records) != spec["records"]:
         raise ValueError(f"it has {len(records)} records, and evidence.json says {spec['records']}")
