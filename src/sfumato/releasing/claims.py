@@ -20,6 +20,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.schema import Column, Kind, Role
 from sfumato.data.table import Table
+from sfumato.errors import ReadError
 from sfumato.io.delimited import TABBED
 from sfumato.io.formats import FileDialect
 from sfumato.io.formula_injection import escape_formulas_in
@@ -55,7 +56,7 @@ def claims_of(outcome: PlanOutcome, plan: Plan) -> PublicClaims:
         released = part.release.first
         written = escape_formulas_in(released) if part.plan.output.guard else released
         names = dict(zip(released.names, written.names, strict=True))
-        reading = reading_of(part.plan) or FileDialect()
+        reading = _dialect_of(part.plan)
         tables.append(
             {
                 "file": file,
@@ -68,6 +69,14 @@ def claims_of(outcome: PlanOutcome, plan: Plan) -> PublicClaims:
         )
         claims += [{"file": file, **each} for each in _claims_of_table(part, names)]
     return PublicClaims(tuple(tables), tuple(claims))
+
+
+def _dialect_of(plan: Plan) -> FileDialect:
+    """How the file is written: as the original is read, if that is a file that is there."""
+    try:
+        return reading_of(plan) or FileDialect()
+    except ReadError:
+        return FileDialect()
 
 
 def _column(table: Table, written: Table, column: Column) -> dict[str, Any]:
