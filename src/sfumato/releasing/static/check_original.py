@@ -122,7 +122,7 @@ def check_matches(script, trail, spec, released, original, rows, owners, labels)
         try:
             found = find_matches(script, columns, spec, released, original, rows, owners, labels)
             share = len(found) / max(len(set(owners)), 1)
-            holds = share <= float(form[1]) + script["ROUNDING"]
+            holds = share <= float(form[1]) + script["FLOAT_TOLERANCE"]
             yield ("holds" if holds else "FAULT"), f"{asked}: it is {share:.6g}"
         except script["Unchecked"] as why:
             yield "not checked", f"{asked}: {why}"
@@ -135,30 +135,40 @@ def check_linkage(script, proof, released, original, rows):
         for table in (original, released)
     )
     units = [pstdev([column[row] for row in proof["records"]]) or 1.0 for column in known]
-    mine = [[column[row] / unit for column, unit in zip(known, units)] for row in proof["records"]]
-    theirs = [[column[row] / unit for column, unit in zip(shown, units)] for row in proof["released"]]
+    known_points = [[column[row] / unit for column, unit in zip(known, units)] for row in proof["records"]]
+    released_points = [
+        [column[row] / unit for column, unit in zip(shown, units)] for row in proof["released"]
+    ]
     partners, prices, others = proof["partners"], proof["row_prices"], proof["column_prices"]
-    everyone = list(range(len(mine)))
-    sizes = {len(mine), len(theirs), len(prices), len(others), len(original[proof["columns"][0]])}
+    everyone = list(range(len(known_points)))
+    sizes = {
+        len(known_points),
+        len(released_points),
+        len(prices),
+        len(others),
+        len(original[proof["columns"][0]]),
+    }
     whole = [sorted(proof[key]) == everyone for key in ("partners", "records", "released")]
-    if sizes != {len(mine)} or not all(whole):
+    if sizes != {len(known_points)} or not all(whole):
         return False, "it does not link all records of both files one to one"
-    length = sum(math.dist(mine[at], theirs[partners[at]]) for at in everyone)
+    length = sum(math.dist(known_points[at], released_points[partners[at]]) for at in everyone)
     total = sum(prices) + sum(others)
     unit = 2.0 ** round(math.log2(length / total)) if length > 0 and total > 0 else 0.0
     slack = 2 * unit + 1e-12 * max(length, 1)
-    for at, point_ in enumerate(mine):
-        far = [math.dist(point_, other) for other in theirs]
+    for at, point_ in enumerate(known_points):
+        far = [math.dist(point_, other) for other in released_points]
         if any((prices[at] + price) * unit > each + slack for price, each in zip(others, far)):
             return False, "two prices exceed the distance of their records"
         if abs((prices[at] + others[partners[at]]) * unit - far[partners[at]]) > slack:
             return False, "the prices of two linked records are not their distance"
     right = sum(rows[proof["released"][partners[at]]] == proof["records"][at] for at in everyone)
-    is_plain = len(set(map(tuple, mine))) == len(mine) and len(set(map(tuple, theirs))) == len(theirs)
-    holds = not is_plain or abs(right / len(mine) - proof["value"]) <= script["ROUNDING"]
+    is_plain = len(set(map(tuple, known_points))) == len(known_points) and len(
+        set(map(tuple, released_points))
+    ) == len(released_points)
+    holds = not is_plain or abs(right / len(known_points) - proof["value"]) <= script["FLOAT_TOLERANCE"]
     return (
         holds,
-        f"no linkage has less distance than {length:.6g} in all, and this one finds {right} of {len(mine)}",
+        f"no linkage has less distance than {length:.6g} in all, and this one finds {right} of {len(rows)}",
     )
 
 

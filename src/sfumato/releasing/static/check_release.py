@@ -27,7 +27,7 @@ SUMS, LAST_LINE = "SHA256SUMS", "# sha256 of the lines above: "
 SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 MEASURES = {"k": "k-anonymity", "l": "l-diversity", "t": "t-closeness", "alpha": "alpha-k-anonymity"}
 FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
-ROUNDING = 1e-9
+FLOAT_TOLERANCE = 1e-9
 
 
 class Unchecked(Exception):
@@ -229,7 +229,7 @@ def check_claim(claim, spec, cells, owners=None):
     persons = cells[claim["person"]] if claim["person"] else [None] * spec["records"]
     owners_here = [(at,) if each is None else each for at, each in enumerate(persons)]
     value = measure(claim, spec, cells, owners or owners_here)
-    slack = {"<=": ROUNDING, ">=": -ROUNDING}.get(claim["sign"], 0) * max(abs(value), 1)
+    slack = {"<=": FLOAT_TOLERANCE, ">=": -FLOAT_TOLERANCE}.get(claim["sign"], 0) * max(abs(value), 1)
     holds = SIGNS[claim["sign"]](value, claim["level"] + slack)
     counts_values = claim["measure"] == "p-sensitivity" or claim["settings"].get("kind") == "distinct"
     is_bound = claim["measure"] == MEASURES["k"] and not holds  # persons are never more than records
