@@ -16,6 +16,8 @@ from sfumato.io import Staging, addresses, check_format
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.checksums import (
+    CHECK,
+    CHECK_ORIGINAL,
     OVERRIDES,
     PRIVATE,
     SUMS,
@@ -24,6 +26,7 @@ from sfumato.releasing.checksums import (
     states_of,
     sums_of,
 )
+from sfumato.releasing.claims import read_script
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.mappings import is_mapping, mapping_files
@@ -33,9 +36,9 @@ REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
-_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS})
+_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS, CHECK_ORIGINAL})
 #: Names that no table may have.
-_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, SUMS, PRIVATE})
+_TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, CHECK, SUMS, PRIVATE})
 
 #: Gives the texts of a release by their names in the folder, once the hash of each released file is known.
 Pages = Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -102,6 +105,7 @@ class ReleaseFolder:
             self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes), **_mappings(decision)}
+            texts |= {CHECK: read_script(CHECK), f"{PRIVATE}/{CHECK_ORIGINAL}": read_script(CHECK_ORIGINAL)}
             with Staging() as inner:
                 for name, text in texts.items():
                     inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))

@@ -22,7 +22,7 @@ from sfumato.io.stdin import STDIN
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.checksums import PRIVATE, State, is_release_folder, states_of
+from sfumato.releasing.checksums import CHECK, PRIVATE, State, is_release_folder, states_of
 from sfumato.releasing.checksums import state_of as _state
 from sfumato.releasing.decide import decide_reproduced
 from sfumato.releasing.destination import Destination, write_release
@@ -100,7 +100,9 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     ]
     trail, name = folder / PRIVATE / TRAIL, f"{PRIVATE}/{TRAIL}"
     if name not in states:
-        return VerificationReport(states, ("the tables were not made again: `private` is not here", *notes))
+        return VerificationReport(
+            states, (f"the tables were not made again: `private` is not here{_claims(folder)}", *notes)
+        )
     if states[name] != "unchanged":
         why = f"the tables were not made again: `{name}` is {states[name]}"
         return VerificationReport(states, (why, *notes))
@@ -108,6 +110,11 @@ def verify_folder(folder: Path, run: Run, *, original: str | None = None) -> Ver
     again = {posixpath.normpath(f"{PRIVATE}/{each}"): state for each, state in made.files.items()}
     reported = {each: state for each, state in again.items() if states.get(each) not in _WRONG}
     return VerificationReport({**states, **reported}, (*made.notes, *notes))
+
+
+def _claims(folder: Path) -> str:
+    """How the claims can be checked nevertheless."""
+    return f"; `python3 {CHECK}` in the folder recomputes its claims" if (folder / CHECK).is_file() else ""
 
 
 def verify(trail: Path, run: Run, *, original: str | None = None) -> VerificationReport:

@@ -14,6 +14,7 @@ from typing import Any
 
 from sfumato.core import registry
 from sfumato.recipes.parts import About
+from sfumato.releasing.claims import PublicClaims
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.folder import TWIN
 from sfumato.releasing.outcome import tally
@@ -82,6 +83,7 @@ def evidence_of(
     *,
     decision: Decision | None = None,
     in_series: bool = False,
+    claims: PublicClaims | None = None,
 ) -> dict[str, Any]:
     """The evidence of a release in the form that ``content`` has: for its owner, or public.
 
@@ -97,7 +99,10 @@ def evidence_of(
         What was overridden to let it out.
     in_series
         Whether it is one of several releases of the same people.
+    claims
+        What of it anybody can count again.
     """
+    claims = claims or PublicClaims()
     owner = _about(about, public=content["public"])
     return {
         "form": FORM,
@@ -109,8 +114,11 @@ def evidence_of(
             name: owner[name]
             for name in ("purpose", "recipients", "terms", "safeguards", "threats", "transparency")
         },
-        "data": _data(owner, content, files),
-        "identifiability": _identifiability(owner, content, in_series=in_series),
+        "data": {**_data(owner, content, files), "tables": list(claims.tables)},
+        "identifiability": {
+            **_identifiability(owner, content, in_series=in_series),
+            "claims": list(claims.claims),
+        },
         "governance": _governance(owner, content, decision),
         "views": {
             "gdpr": _gdpr(owner, content),
@@ -204,7 +212,7 @@ def _governance(about: Mapping[str, str], content: Content, decision: Decision |
         "review_date": about["review_date"],
         "overridden": overridden,
         "environment": {} if content["public"] else environment(),
-        "verification": "sha256sum -c SHA256SUMS; the owner: sfumato verify FOLDER",
+        "verification": "python3 check_release.py; the owner: sfumato verify FOLDER",
     }
 
 

@@ -19,10 +19,12 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
 from sfumato.releasing import folder as places
 from sfumato.releasing.checksums import PRIVATE
+from sfumato.releasing.claims import claims_of
 from sfumato.releasing.decide import Decision, decide
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
 from sfumato.releasing.series import files_of_earlier
+from sfumato.report.certificates import certificates_of
 from sfumato.report.evidence_file import FIRST_PAGE, change_note, data_card, evidence_of, text_or_unknown
 from sfumato.report.outcome import ReportContent, left_out_of, tell
 from sfumato.report.page import as_json, page_of_evidence, twins, write_twins
@@ -221,13 +223,18 @@ class Released:
         card = data_card(self.plan.about, public)
         pages = {places.CHANGE_NOTE: change_note(public), places.DATA_CARD: card}
         in_series = any(part.member for part in self.outcome.parts.values())
+        claims = claims_of(self.outcome, self.plan)
         for home, is_public in (("", True), (f"{PRIVATE}/", False)):
             flat = content.flat(public=is_public)
-            evidence = evidence_of(self.plan.about, flat, files, decision=self.decision, in_series=in_series)
+            evidence = evidence_of(
+                self.plan.about, flat, files, decision=self.decision, in_series=in_series, claims=claims
+            )
             pages[home + places.REPORT] = content.page(public=is_public)
             pages[home + places.TWIN] = as_json(content.to_dict(public=is_public)) + "\n"
-            pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
             pages[home + places.EVIDENCE_PAGE] = page_of_evidence(evidence)
+            if not is_public and (proofs := certificates_of(content.tables.values())):
+                evidence["identifiability"]["certificates"] = proofs
+            pages[home + places.EVIDENCE] = as_json(evidence) + "\n"
         return pages
 
     def __repr__(self) -> str:

@@ -37,11 +37,11 @@ MORE
 """
 
 LEAVES = {
-    "SHA256SUMS", "change-note.md", "data-card.md", "evidence.html", "evidence.json", "out.csv",
+    "SHA256SUMS", "change-note.md", "check_release.py", "data-card.md", "evidence.html", "evidence.json", "out.csv",
     "report.html", "report.json",
 }  # fmt: skip
 STAYS = {
-    "private/SHA256SUMS", "private/evidence.html", "private/evidence.json", "private/plan.toml",
+    "private/SHA256SUMS", "private/check_original.py", "private/evidence.html", "private/evidence.json", "private/plan.toml",
     "private/report.html", "private/report.json", "private/trail.private.json", "private/releases.private.jsonl",
 }  # fmt: skip
 
