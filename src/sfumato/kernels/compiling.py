@@ -31,10 +31,17 @@ class Kernel:
 
         return compile_on_call(self.py_func, self._options)
 
+    @cached_property
+    def called(self) -> Any:
+        """What numba makes of it for kernels that call it."""
+        from sfumato.kernels.numba_cache import compile_into_callers
+
+        return compile_into_callers(self.py_func, self._options)
+
     @property
     def _numba_type_(self) -> Any:
-        """What numba takes it for in a kernel that calls it: its own."""
-        return self.compiled._numba_type_
+        """What numba takes it for in a kernel that calls it."""
+        return self.called._numba_type_
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
