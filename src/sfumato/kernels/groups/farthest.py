@@ -29,6 +29,7 @@ from sfumato.kernels.trees.boxes import (
 
 _ALLOWANCE = CompileAllowance(600_000)  # records searched, by numpy
 
+
 def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
     r"""Group records by maximum distance to the average vector (MDAV), in groups of k to 2k − 1.
 

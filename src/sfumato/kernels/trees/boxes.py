@@ -115,7 +115,10 @@ def _sum_up_small_leaf(tree: BoundingBoxTree, leaf: int) -> None:
     tree.firsts[node] = tree.records[leaf, :count].min(initial=len(tree.homes))
     tree.radii[node] = tree.norms[leaf, :count].max(initial=0.0)
     values = tree.coordinates[leaf, :, :count]
-    tree.lows[node], tree.highs[node] = values.min(axis=1, initial=np.inf), values.max(axis=1, initial=-np.inf)
+    tree.lows[node], tree.highs[node] = (
+        values.min(axis=1, initial=np.inf),
+        values.max(axis=1, initial=-np.inf),
+    )
     tree.sums[node] = values.cumsum(axis=1)[:, -1] if count else 0.0  # in the order of the slots
 
 
