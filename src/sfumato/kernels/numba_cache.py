@@ -33,7 +33,7 @@ def compile_on_call(function: Callable[..., Any], options: dict[str, Any]) -> An
 
 
 def compile_into_callers(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """What kernels call: without the door for Python, and kept with who calls it, which saves a fifth.
+    """What kernels call: without the door for Python, and kept with who calls it; less is compiled so.
 
     One that is called with a constant is not compiled for it. To numba the 0 of ``count = 0`` has a type of
     its own until the loop below is looked at, and what is called with it would be compiled a second time.

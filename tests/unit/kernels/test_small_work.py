@@ -142,7 +142,7 @@ def places(n, n_columns, how):
     ("n", "n_columns", "k"), [(0, 2, 3), (7, 2, 3), (400, 1, 2), (400, 4, 7), (300, 20, 3)]
 )
 @pytest.mark.parametrize("grouping", ["mdav", "cbfs", "vmdav"])
-def test_groups_around_the_farthest(grouping, n, n_columns, k, how, monkeypatch):
+def test_groups_around_the_farthest(grouping, n, n_columns, k, how, monkeypatch):  # noqa: PLR0917
     points = places(n, n_columns, how)
     told = {"gain": 0.5} if grouping == "vmdav" else {}
     kernel, small = both_ways(monkeypatch, lambda: getattr(farthest, grouping)(points, k, **told))
