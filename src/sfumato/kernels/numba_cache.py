@@ -29,7 +29,8 @@ _VERSIONS_KEPT = 8  # of the kernels, in one place
 
 def compile_on_call(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Numba's own kernel, to be called by Python, and by nothing else."""
-    return numba.njit(**options, no_cfunc_wrapper=True)(function)
+    whole = {**options, "no_cfunc_wrapper": True}
+    return numba.njit(**whole)(function)
 
 
 def compile_into_callers(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.kernels.compiling import by_python, njit
 from sfumato.kernels.threads import CompileAllowance
 
-_FEW = 2_000  # records, up to which
+_FEW_RECORDS = 2_000  # up to which
 _ALLOWANCE = CompileAllowance(4_000_000)  # records are looked at by numpy
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 
@@ -166,7 +166,7 @@ def settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: in
     first, since they lose least. **Cost:** one pass over all records.
     """
     n = len(settled.order)
-    with by_python(n <= _FEW and _ALLOWANCE.takes(n + 1000)):
+    with by_python(n <= _FEW_RECORDS and _ALLOWANCE.takes(n + 1000)):
         return _settle(records, settled, rows, keys_shown, terms)
 
 

@@ -344,7 +344,7 @@ def _bound_all(tree: BoundingBoxTree, query: Floats, sign: float) -> Floats:
 
 def _sum_squares(differences: Floats, axis: int) -> Floats:
     """Sum squares in the order of the columns, as the kernels do; numpy's own sum has another."""
-    return (differences * differences).cumsum(axis=axis).take(-1, axis=axis)
+    return np.asarray((differences * differences).cumsum(axis=axis).take(-1, axis=axis))
 
 
 @njit(_search_small, cache=True, nogil=True)
