@@ -16,13 +16,15 @@ _by_python: ContextVar[bool] = ContextVar("by_python", default=False)
 class Kernel:
     """A function that numba compiles. Numba is loaded by who first calls one: that alone takes a second."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], small: Callable[..., Any] | None, options: dict[str, Any]
+    ) -> None:
         update_wrapper(self, function)
-        self.py_func, self._options = function, options
+        self.py_func, self._small, self._options = function, small or function, options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call what numba made of it, or the function itself."""
-        return (self.py_func if _by_python.get() else self.compiled)(*args, **kwargs)
+        """Call what numba made of it, or the function itself, or what does the same of small work."""
+        return (self._small if _by_python.get() else self.compiled)(*args, **kwargs)
 
     @cached_property
     def compiled(self) -> Any:
@@ -31,17 +33,27 @@ class Kernel:
 
         return compile_on_call(self.py_func, self._options)
 
+    @cached_property
+    def called(self) -> Any:
+        """What numba makes of it for kernels that call it."""
+        from sfumato.kernels.numba_cache import compile_into_callers
+
+        return compile_into_callers(self.py_func, self._options)
+
     @property
     def _numba_type_(self) -> Any:
-        """What numba takes it for in a kernel that calls it: its own."""
-        return self.compiled._numba_type_
+        """What numba takes it for in a kernel that calls it."""
+        return self.called._numba_type_
 
 
-def njit(**options: Any) -> Callable[[Function], Function]:
-    """Numba's decorator, but that nothing of numba is loaded yet."""
+def njit(small: Callable[..., Any] | None = None, **options: Any) -> Callable[[Function], Function]:
+    """Numba's decorator, but that nothing of numba is loaded yet.
+
+    ``small`` is what `by_python` calls in its place, numpy where Python's own loops are slow: the same bits.
+    """
 
     def decorated(function: Function) -> Function:
-        return cast("Function", Kernel(function, options))
+        return cast("Function", Kernel(function, small, options))
 
     return decorated
 

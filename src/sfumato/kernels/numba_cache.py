@@ -28,12 +28,19 @@ _VERSIONS_KEPT = 8  # of the kernels, in one place
 
 
 def compile_on_call(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Numba's own kernel, but for this: one that is called with a constant is not compiled for it.
+    """Numba's own kernel, to be called by Python, and by nothing else."""
+    whole = {**options, "no_cfunc_wrapper": True}
+    return numba.njit(**whole)(function)
 
-    To numba the 0 of ``count = 0`` has a type of its own until the loop below is looked at, and what is
-    called with it would be compiled a second time.
+
+def compile_into_callers(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What kernels call: without the door for Python, and kept with who calls it; less is compiled so.
+
+    One that is called with a constant is not compiled for it. To numba the 0 of ``count = 0`` has a type of
+    its own until the loop below is looked at, and what is called with it would be compiled a second time.
     """
-    kernel: Any = numba.njit(**options)(function)
+    inner = {**options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    kernel: Any = numba.njit(**inner)(function)
     of_types, unliteral = kernel.get_call_template, cast("Any", types.unliteral)
 
     def get_call_template(args: Any, kws: Any) -> Any:

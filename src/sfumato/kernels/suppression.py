@@ -12,8 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Codes, Floats, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance
 
+_FEW_RECORDS = 2_000  # up to which
+_ALLOWANCE = CompileAllowance(4_000_000)  # records are looked at by numpy
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 
 
@@ -143,7 +146,6 @@ def _group_records(records: KeyRecords, rows: Ints, keys_shown: int) -> _KeyGrou
     return _KeyGroups(sums, numbers, of_open, persons[:n_groups], members[:n_groups])
 
 
-@njit(cache=True, nogil=True)
 def settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: int, terms: Terms) -> Ints:
     """Give a class to open records that are k alike in the keys kept, if need be with the help of others.
 
@@ -163,6 +165,103 @@ def settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: in
     Those who help leave a class that is still large enough without them; the ones who show least are asked
     first, since they lose least. **Cost:** one pass over all records.
     """
+    n = len(settled.order)
+    with by_python(n <= _FEW_RECORDS and _ALLOWANCE.takes(n + 1000)):
+        return _settle(records, settled, rows, keys_shown, terms)
+
+
+def _settle_few(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: int, terms: Terms) -> Ints:
+    """As `_settle`, by numpy."""
+    sums, found = _group_few(records, rows, keys_shown)
+    n_groups, k = len(found.persons), terms.k
+    answers = _Answers(
+        np.full(n_groups, -1), k - found.persons, np.zeros(n_groups), np.empty((0, 2), np.int64)
+    )
+    if n_groups and answers.needs.max() > 0:
+        answers = answers._replace(helpers=_ask_few(records, settled, (sums, keys_shown), terms, answers))
+    homes, needs, prices, helpers = answers
+    left = 0.0
+    for j, weight in enumerate(terms.weights.tolist()):
+        left += weight * (keys_shown >> j & 1)
+    helped = (homes < 0) & (found.persons < k)
+    dear = prices > terms.bid * found.records * left if not np.isinf(terms.bid) else np.False_
+    stays_open = helped & ((needs > 0) | dear)
+    new = ~stays_open & (homes < 0)
+    homes[new] = settled.counts[1] + np.arange(np.count_nonzero(new))
+    settled.counts[1] += np.count_nonzero(new)
+    np.add.at(settled.sizes, homes[~stays_open], found.persons[~stays_open])
+    joining = (helped & ~stays_open)[helpers[:, 1]]
+    settled.keys_shown[helpers[joining, 0]] = keys_shown
+    settled.classes[helpers[joining, 0]] = homes[helpers[joining, 1]]
+    np.add.at(settled.sizes, settled.classes[helpers[:, 0]], 1)  # of the new class, or back in the old one
+    safe = found.of_open >= 0
+    safe[safe] = ~stays_open[found.of_open[safe]]
+    settled.keys_shown[rows[safe]], settled.classes[rows[safe]] = keys_shown, homes[found.of_open[safe]]
+    first = settled.counts[0]
+    settled.counts[0] += np.count_nonzero(safe)
+    settled.order[first : settled.counts[0]] = rows[safe]
+    return rows[~safe]
+
+
+def _sums_of(records: KeyRecords, rows: Ints, keys_shown: int) -> Ints:
+    shown = [j for j in range(records.cells.shape[1]) if keys_shown >> j & 1]
+    return np.asarray(records.marks[records.cells[rows[:, None], shown]].sum(axis=1))
+
+
+def _group_few(records: KeyRecords, rows: Ints, keys_shown: int) -> tuple[dict[int, int], _KeyGroups]:
+    """The group of each sum, numbered as they first occur; and the groups, without a table."""
+    whole = (records.missing_keys[rows] & keys_shown) == 0
+    sums = _sums_of(records, rows[whole], keys_shown)
+    distinct, firsts, inverse = np.unique(sums, return_index=True, return_inverse=True)
+    numbers = np.empty(len(distinct), dtype=np.int64)
+    numbers[np.argsort(firsts)] = np.arange(len(distinct))
+    groups = numbers[inverse]
+    order = np.argsort(groups, kind="stable")
+    persons, by_group = records.persons[rows[whole]][order], groups[order]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (persons[1:] != persons[:-1]) | (by_group[1:] != by_group[:-1])
+    of_open = np.full(len(rows), -1, dtype=np.int64)
+    of_open[whole] = groups
+    counts = (np.bincount(each, minlength=len(distinct)) for each in (by_group[opens], groups))
+    return dict(zip(distinct.tolist(), numbers.tolist(), strict=True)), _KeyGroups(
+        distinct, numbers, of_open, *counts
+    )
+
+
+def _ask_few(
+    records: KeyRecords,
+    settled: SafeRecords,
+    wanted: tuple[dict[int, int], int],
+    terms: Terms,
+    answers: _Answers,
+) -> Ints:
+    """As `_ask`, of those who can be of any help; returns who helps, and which group."""
+    group_of, keys_shown = wanted
+    rows = settled.order[: settled.counts[0]][::-1]
+    shown = settled.keys_shown[rows]
+    asked = shown == keys_shown
+    if terms.bid >= 0:
+        asked |= ((shown & keys_shown) == keys_shown) & (settled.sizes[settled.classes[rows]] > terms.k)
+    rows, helpers = rows[asked], []
+    sums = _sums_of(records, rows, keys_shown).tolist()
+    for row, pattern, total in zip(rows.tolist(), shown[asked].tolist(), sums, strict=True):
+        group = group_of.get(total, -1)
+        if group < 0:
+            continue
+        own = settled.classes[row]
+        if pattern == keys_shown:
+            answers.homes[group] = own
+        elif answers.needs[group] > 0 and settled.sizes[own] > terms.k:
+            answers.needs[group] -= 1
+            settled.sizes[own] -= 1
+            for j, weight in enumerate(terms.weights):
+                answers.prices[group] += weight * ((pattern & ~keys_shown) >> j & 1)
+            helpers.append((row, group))
+    return np.array(helpers, dtype=np.int64).reshape(-1, 2)
+
+
+@njit(_settle_few, cache=True, nogil=True)
+def _settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: int, terms: Terms) -> Ints:
     found = _group_records(records, rows, keys_shown)
     n_groups, k = len(found.persons), terms.k
     homes = np.full(n_groups, -1, dtype=np.int64)

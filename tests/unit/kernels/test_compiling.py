@@ -111,7 +111,19 @@ def test_a_kernel_is_not_compiled_again_for_a_constant():
         return count
 
     assert steps(100) == 7
-    assert len(grown.compiled.signatures) == 1
+    assert len(grown.called.signatures) == 1
+
+
+def test_a_kernel_that_kernels_call_can_be_called_by_python_too():
+    @compiling.njit()
+    def half(number):
+        return number // 2
+
+    @compiling.njit()
+    def quarter(number):
+        return half(half(number))
+
+    assert (quarter(9), half(9)) == (2, 4)
 
 
 COUNT = """

@@ -8,9 +8,10 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
-from sfumato.kernels import box_distances, linking, ranks
+from sfumato.kernels import box_distances, linking, ranks, suppression
 from sfumato.kernels.assignment import solve, verification
 from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
+from sfumato.kernels.groups import farthest
 from sfumato.kernels.mondrian import parts
 from sfumato.kernels.threads import CompileAllowance
 from sfumato.testing import table_of
@@ -92,7 +93,7 @@ def both_ways(monkeypatch, work):
     found = []
     for granted in (False, True):
         monkeypatch.setattr(CompileAllowance, "granted", granted)
-        for module in (ranks, parts, box_distances):
+        for module in (ranks, parts, box_distances, farthest, suppression):
             monkeypatch.setattr(module, "_ALLOWANCE", CompileAllowance(10**12))
         found.append(work())
     return found
@@ -127,6 +128,52 @@ def test_mondrian_and_who_is_near_its_boxes(kind, relaxed, monkeypatch):
     assert kernel.equals(python)
     np.testing.assert_array_equal(linked.by_record, linked_by_python.by_record)
     assert linked == linked_by_python
+
+
+def places(n, n_columns, how):
+    rng = np.random.default_rng(8)
+    if how == "tied":
+        return rng.integers(0, 3, (n, n_columns)) / 3
+    return np.exp(rng.normal(size=(n, n_columns))) if how == "skewed" else np.ones((n, n_columns))
+
+
+@pytest.mark.parametrize("how", ["tied", "skewed", "constant"])
+@pytest.mark.parametrize(
+    ("n", "n_columns", "k"), [(0, 2, 3), (7, 2, 3), (400, 1, 2), (400, 4, 7), (300, 20, 3)]
+)
+@pytest.mark.parametrize("grouping", ["mdav", "cbfs", "vmdav"])
+def test_groups_around_the_farthest(grouping, n, n_columns, k, how, monkeypatch):  # noqa: PLR0917
+    points = places(n, n_columns, how)
+    told = {"gain": 0.5} if grouping == "vmdav" else {}
+    kernel, small = both_ways(monkeypatch, lambda: getattr(farthest, grouping)(points, k, **told))
+    np.testing.assert_array_equal(small, kernel)
+
+
+@pytest.mark.parametrize("bid", [-1.0, 0.3, np.inf])
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (60, 2), (300, 3)])
+def test_who_is_safe_in_which_pattern(n, k, bid, monkeypatch):
+    def work():
+        rng = np.random.default_rng(9)
+        cells = (rng.integers(0, 4, (n, 4)) + np.arange(4) * 4).astype(np.int32)
+        missing = np.where(rng.random(n) < 0.2, rng.integers(0, 16, n), 0)
+        persons = np.sort(rng.integers(0, max(n * 2 // 3, 1), n))
+        records = suppression.KeyRecords(cells, suppression.marks_of(16), missing, persons)
+        state = suppression.SafeRecords(
+            np.full(n, -1),
+            np.full(n, -1),
+            np.zeros(2 * n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(2, np.int64),
+        )
+        terms = suppression.Terms(k, bid, rng.random(4))
+        rows, found = np.arange(n), []
+        for pattern in (15, 7, 14, 11, 3, 9, 4, 1, 0):
+            rows = suppression.settle(records, state, rows, pattern, terms)
+            found += [rows, *(each.copy() for each in state)]
+        return found
+
+    for kernel, small in zip(*both_ways(monkeypatch, work), strict=True):
+        np.testing.assert_array_equal(small, kernel)
 
 
 def test_who_asked_for_the_kernel_stays_with_it(monkeypatch):

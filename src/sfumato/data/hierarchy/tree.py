@@ -108,10 +108,13 @@ class Hierarchy:
         """The labels of each level and, for each leaf, the position of its label among them."""
         self.require()
         coded = []
-        taken = set(pl.concat([level.alias("") for level in self.levels]).unique())
+        taken: set[str] = set()
         for i, level in enumerate(self.levels):
             renamed = {}
-            for label in self._ambiguous(i):
+            ambiguous = self._ambiguous(i)
+            if ambiguous and not taken:
+                taken = set(pl.concat([level.alias("") for level in self.levels]).unique())
+            for label in ambiguous:
                 suffixed = f"{label} (level {i})"
                 while suffixed in taken:
                     suffixed += "'"
@@ -126,16 +129,19 @@ class Hierarchy:
         """The labels of a level that cover other leaves on a lower one; the wildcard covers all on any."""
         here = self.levels[:, level]
         labels = here.unique()
+        labels = labels.filter(labels != WILDCARD)
         clashes: set[str] = set()
         for lower in self.levels[:, :level]:
+            shared = labels.filter(labels.is_in(lower.implode()))
+            if not len(shared):
+                continue
             # A label covers the same leaves on both levels unless it stands in a row where they differ.
             apart = (
                 self.levels.select(here.alias("here"), lower.alias("lower")).filter(here != lower).unique()
             )
-            shared = labels.filter(labels.is_in(lower.unique().implode()))
             standing = shared.is_in(apart["here"].implode()) | shared.is_in(apart["lower"].implode())
             clashes |= set(shared.filter(standing))
-        return sorted(clashes - {WILDCARD})
+        return sorted(clashes)
 
     # What is wrong with it -----------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
 from sfumato.kernels.groups.centres import group_means
-from sfumato.kernels.threads import Tick, next_size
+from sfumato.kernels.threads import CompileAllowance, Tick, next_size
 from sfumato.kernels.trees.boxes import (
     LEAF,
     BoundingBoxTree,
@@ -26,6 +26,8 @@ from sfumato.kernels.trees.boxes import (
     settle,
     take_out,
 )
+
+_ALLOWANCE = CompileAllowance(600_000)  # records searched, by numpy
 
 
 def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
@@ -198,17 +200,18 @@ def _use_up(
     n = len(points)
     n_rounds = 8
     remaining = np.arange(n)
-    while len(remaining) >= least:
-        # A tree grows loose as it empties, so it is built anew each time half of it has gone.
-        tree = plant(points, remaining)
-        floor = max(least, len(remaining) // 2)
-        while tree.counts[0] >= floor:
-            began = time.perf_counter()
-            form(tree, n_rounds, floor)
-            n_rounds = next_size(n_rounds, began)
-            if tick is not None:
-                tick(n - int(tree.counts[0]), n)
-        remaining = np.flatnonzero(groups < 0)
+    with by_python(_ALLOWANCE.takes(n * n // least)):
+        while len(remaining) >= least:
+            # A tree grows loose as it empties, so it is built anew each time half of it has gone.
+            tree = plant(points, remaining)
+            floor = max(least, len(remaining) // 2)
+            while tree.counts[0] >= floor:
+                began = time.perf_counter()
+                form(tree, n_rounds, floor)
+                n_rounds = next_size(n_rounds, began)
+                if tick is not None:
+                    tick(n - int(tree.counts[0]), n)
+            remaining = np.flatnonzero(groups < 0)
     return remaining
 
 

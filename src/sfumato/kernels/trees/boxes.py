@@ -108,7 +108,21 @@ def _put(tree: BoundingBoxTree, leaf: int, slot: int, total: Floats, size: int) 
     tree.norms[leaf, slot] = norm
 
 
-@njit(cache=True, nogil=True)
+def _sum_up_small_leaf(tree: BoundingBoxTree, leaf: int) -> None:
+    """As `_sum_up_leaf`, by numpy."""
+    node = len(tree.records) - 1 + leaf
+    count = int(tree.counts[node])
+    tree.firsts[node] = tree.records[leaf, :count].min(initial=len(tree.homes))
+    tree.radii[node] = tree.norms[leaf, :count].max(initial=0.0)
+    values = tree.coordinates[leaf, :, :count]
+    tree.lows[node], tree.highs[node] = (
+        values.min(axis=1, initial=np.inf),
+        values.max(axis=1, initial=-np.inf),
+    )
+    tree.sums[node] = values.cumsum(axis=1)[:, -1] if count else 0.0  # in the order of the slots
+
+
+@njit(_sum_up_small_leaf, cache=True, nogil=True)
 def _sum_up_leaf(tree: BoundingBoxTree, leaf: int) -> None:
     """Set box, sum and lowest record of a leaf from its records."""
     node = len(tree.records) - 1 + leaf
@@ -128,7 +142,18 @@ def _sum_up_leaf(tree: BoundingBoxTree, leaf: int) -> None:
         tree.lows[node, column], tree.highs[node, column], tree.sums[node, column] = low, high, total
 
 
-@njit(cache=True, nogil=True)
+def _sum_up_small_node(tree: BoundingBoxTree, node: int) -> None:
+    """As `_sum_up_node`, by numpy."""
+    left, right = 2 * node + 1, 2 * node + 2
+    tree.counts[node] = tree.counts[left] + tree.counts[right]
+    tree.firsts[node] = min(tree.firsts[left], tree.firsts[right])
+    tree.radii[node] = max(tree.radii[left], tree.radii[right])
+    tree.lows[node] = np.minimum(tree.lows[left], tree.lows[right])
+    tree.highs[node] = np.maximum(tree.highs[left], tree.highs[right])
+    tree.sums[node] = tree.sums[left] + tree.sums[right]
+
+
+@njit(_sum_up_small_node, cache=True, nogil=True)
 def _sum_up_node(tree: BoundingBoxTree, node: int) -> None:
     """Set box, sum, count and lowest record of an inner node from its two children."""
     left, right = 2 * node + 1, 2 * node + 2
@@ -272,7 +297,57 @@ def _bound_far(tree: BoundingBoxTree, node: int, query: Floats, away: Floats, sq
     return float(min(corner, total + 2.0 * product + MARGIN * (len(query) + 8) * (total + 2.0 * magnitude)))
 
 
-@njit(cache=True, nogil=True)
+def _search_small(tree: BoundingBoxTree, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
+    """As `search`, in the same order; all distances and bounds are taken at once, by numpy."""
+    n_inner = len(tree.records) - 1
+    by_slot = sign * _sum_squares(tree.coordinates - query[:, None], axis=1)
+    bounds = _bound_all(tree, query, sign).tolist()
+    counts, firsts = tree.counts.tolist(), tree.firsts.tolist()
+    keys[:], found[:] = np.inf, len(tree.homes)
+    nodes = [(0, -np.inf)]
+    while nodes:
+        node, bound = nodes.pop()
+        if bound > keys[0] or (bound == keys[0] and firsts[node] > found[0]):
+            continue
+        if node >= n_inner:
+            leaf = node - n_inner
+            of_leaf = by_slot[leaf, : counts[node]]
+            for slot in np.flatnonzero(of_leaf <= keys[0]).tolist():
+                key, record = of_leaf[slot], tree.records[leaf, slot]
+                if key < keys[0] or (key == keys[0] and record < found[0]):
+                    replace_worst(keys, found, key, record)
+            continue
+        left, right = 2 * node + 1, 2 * node + 2
+        of_left, of_right = bounds[left], bounds[right]
+        if of_left < of_right or (of_left == of_right and firsts[left] < firsts[right]):
+            left, right, of_left, of_right = right, left, of_right, of_left
+        nodes += [(left, of_left), (right, of_right)]
+
+
+def _bound_all(tree: BoundingBoxTree, query: Floats, sign: float) -> Floats:
+    """The bounds of all nodes, as `bound_near` and `_bound_far` have them."""
+    bounds = np.full(len(tree.counts), np.inf)
+    there = tree.counts > 0
+    lows, highs = tree.lows[there], tree.highs[there]
+    if sign > 0:
+        bounds[there] = _sum_squares(np.maximum(np.maximum(lows - query, query - highs), 0.0), axis=1)
+        return bounds
+    away = tree.origin - query
+    most = np.maximum((lows - tree.origin) * away, (highs - tree.origin) * away)
+    corner = _sum_squares(np.maximum(highs - query, query - lows), axis=1)
+    total = tree.radii[there] + _sum_squares(away, axis=0)
+    product, magnitude = most.cumsum(axis=1)[:, -1], np.abs(most).cumsum(axis=1)[:, -1]
+    margin = MARGIN * (len(query) + 8) * (total + 2.0 * magnitude)
+    bounds[there] = -np.minimum(corner, total + 2.0 * product + margin)
+    return bounds
+
+
+def _sum_squares(differences: Floats, axis: int) -> Floats:
+    """Sum squares in the order of the columns, as the kernels do; numpy's own sum has another."""
+    return np.asarray((differences * differences).cumsum(axis=axis).take(-1, axis=axis))
+
+
+@njit(_search_small, cache=True, nogil=True)
 def search(tree: BoundingBoxTree, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
     """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals.
 
