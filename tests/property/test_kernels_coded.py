@@ -60,7 +60,9 @@ def test_search_equals_looking_at_every_record(n, sizes, n_numbers, count, seed)
 
 
 @examples(25)
-@given(n=st.integers(1, 80), sizes=st.lists(st.integers(2, 9), min_size=3, max_size=5), seed=st.integers(0, 99))
+@given(
+    n=st.integers(1, 80), sizes=st.lists(st.integers(2, 9), min_size=3, max_size=5), seed=st.integers(0, 99)
+)
 def test_codes_tell_apart_what_the_columns_do(n, sizes, seed):
     points = mixed(np.random.default_rng(seed), n, sizes, 1)
     records = coded.encode(points)

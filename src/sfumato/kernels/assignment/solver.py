@@ -140,10 +140,10 @@ class Solver:
     def _make_room(self, rows: Ints, k: int) -> None:
         """Let each of the rows have room for k more entries: those that have not, move behind all others."""
         old = self.lists
-        rows = rows[old.counts[rows] + k > (old.ends - old.starts)[rows]]
-        ends = self.n_used + np.cumsum(np.minimum(self.m, old.counts[rows] + k + (old.counts[rows] + k) // 2))
+        rows = rows[old.counts[rows] + k > old.ends[rows] - old.starts[rows]]
         if len(rows) == 0:
             return
+        ends = self.n_used + np.cumsum(np.minimum(self.m, old.counts[rows] + k + (old.counts[rows] + k) // 2))
         if ends[-1] > len(old.heads):
             more = int(ends[-1]) + int(ends[-1]) // 4 - len(old.heads)
             heads = np.concatenate((old.heads, np.zeros(more, np.int32)))
@@ -240,8 +240,8 @@ class Solver:
         n_units = int(self.supplies[: self.n].sum())
         budget = {"max_bids": MAX_BIDS * n_units, "max_searches": MAX_SEARCHES * n_units}
         while not self._bid(step, **budget) and step < self.farthest:
-            # What is left is much farther apart than is typical: by such steps prices would fall for ever. With
-            # radii a row has to be pushed off its columns along a path of others, each of which pays.
+            # What is left is much farther apart than is typical: by such steps prices would fall for ever.
+            # Within radii a row has to be pushed off its columns along a path of others, each of which pays.
             if self.n_rounds >= self.max_rounds:
                 return
             step = min(step * SHRINK ** (6 if self.is_bounded else 3), self.farthest)

@@ -337,7 +337,7 @@ def _scan(tree: CodedTree, leaf: int, query: Query, distances: Floats) -> int:
 
 @njit(cache=True, nogil=True)
 def search(tree: CodedTree, query: Query, sizes: Ints, sign: float, keys: Floats, found: Ints) -> None:  # noqa: PLR0917
-    """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals (see `boxes`)."""
+    """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals."""
     n_inner = len(tree.records) - 1
     distances = np.empty(LEAF)
     nodes, bounds = np.zeros(MAX_DEPTH, dtype=np.int64), np.full(MAX_DEPTH, -np.inf)
