@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from effort import examples
 from sfumato.kernels.groups import group_means, mdav
-from sfumato.kernels.trees import coded
+from sfumato.kernels.trees import codes
 
 
 def mdav_by_definition(points, k):
@@ -73,7 +73,7 @@ def test_equals_the_definition_where_columns_are_codes(n, size, k, seed):
     points = np.hstack((places[rng.integers(-1, size, n)], places[rng.integers(-1, size, n)],
                         rng.normal(size=(n, 2))))  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coded, "FEWEST_RECORDS", 1)
+        patch.setattr(codes, "FEWEST_RECORDS", 1)
         np.testing.assert_array_equal(mdav(points, k), mdav_by_definition(points, k))
 
 

@@ -16,7 +16,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.threads import Tick, next_size
-from sfumato.kernels.trees import coded
+from sfumato.kernels.trees import codes
 from sfumato.kernels.trees.boxes import (
     LEAF,
     BoundingBoxTree,
@@ -71,7 +71,7 @@ def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
     places = centre_and_scale(points)
-    coded_records = coded.encode(places)
+    coded_records = codes.encode(places)
     if coded_records is None:
 
         def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
@@ -80,10 +80,10 @@ def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         rest = _use_up(places, groups, least=2 * k, form=form, tick=tick)
     else:
 
-        def form_coded(tree: coded.CodedTree, n_rounds: int, floor: int) -> None:
+        def form_coded(tree: codes.CodedTree, n_rounds: int, floor: int) -> None:
             _form_coded_pairs(coded_records, tree, k, groups, n_rounds, floor)
 
-        rest = _use_up(coded_records, groups, least=2 * k, form=form_coded, tick=tick, plant=coded.plant)
+        rest = _use_up(coded_records, groups, least=2 * k, form=form_coded, tick=tick, plant=codes.plant)
     groups[rest] = groups.max(initial=-1) + 1
     return groups
 
@@ -286,7 +286,7 @@ def _form_pairs(tree: BoundingBoxTree, k: int, groups: Ints, n_rounds: int, floo
 
 @njit(cache=True, nogil=True)
 def _form_coded_pairs(  # noqa: PLR0917
-    records: coded.CodedRecords, tree: coded.CodedTree, k: int, groups: Ints, n_rounds: int, floor: int
+    records: codes.CodedRecords, tree: codes.CodedTree, k: int, groups: Ints, n_rounds: int, floor: int
 ) -> None:
     """Do as `_form_pairs` in a tree of codes."""
     members, keys = np.empty(k, dtype=np.int64), np.empty(k)
@@ -295,15 +295,15 @@ def _form_coded_pairs(  # noqa: PLR0917
         if n_remaining < floor:
             break
         group = (len(groups) - n_remaining) // k
-        opposite = coded.query_of_mean(records, tree)
+        opposite = codes.query_of_mean(records, tree)
         for turn in range(2 if n_remaining >= 3 * k else 1):
-            coded.search(tree, opposite, records.sizes, -1.0, keys[:1], members[:1])
-            opposite = coded.query_of_record(records, members[0])
-            coded.lift(tree, members[0])
-            coded.search(tree, opposite, records.sizes, 1.0, keys[1:], members[1:])
+            codes.search(tree, opposite, records.sizes, -1.0, keys[:1], members[:1])
+            opposite = codes.query_of_record(records, members[0])
+            codes.lift(tree, members[0])
+            codes.search(tree, opposite, records.sizes, 1.0, keys[1:], members[1:])
             for member in members[1:]:
-                coded.lift(tree, member)
-            coded.settle(tree, members)
+                codes.lift(tree, member)
+            codes.settle(tree, members)
             for member in members:
                 groups[member] = group + turn
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from sfumato.kernels.trees import coded
+from sfumato.kernels.trees import codes as tree_of_codes
 
 
 @pytest.fixture(autouse=True)
 def small_tables_are_coded(monkeypatch):
-    monkeypatch.setattr(coded, "FEWEST_RECORDS", 1)
+    monkeypatch.setattr(tree_of_codes, "FEWEST_RECORDS", 1)
 
 
 def mixed(rng, n, sizes, n_numbers):
@@ -34,13 +34,16 @@ def mixed(rng, n, sizes, n_numbers):
 )
 def test_search_equals_looking_at_every_record(n, sizes, n_numbers, count, seed):
     rng = np.random.default_rng(seed)
-    records = coded.encode(mixed(rng, n, sizes, n_numbers))
+    records = tree_of_codes.encode(mixed(rng, n, sizes, n_numbers))
     if records is None:
         return
     there = np.arange(n)
-    tree = coded.plant(records, there)
+    tree = tree_of_codes.plant(records, there)
     while len(there):
-        for query in (coded.query_of_record(records, rng.integers(n)), coded.query_of_mean(records, tree)):
+        for query in (
+            tree_of_codes.query_of_record(records, rng.integers(n)),
+            tree_of_codes.query_of_mean(records, tree),
+        ):
             terms = [(records.numbers[there, c] - query.numbers[c]) ** 2 for c in range(n_numbers)]
             terms += [query.tables[b][records.codes[there, b]] for b in range(len(query.tables))]
             distances = np.zeros(len(there))
@@ -48,13 +51,13 @@ def test_search_equals_looking_at_every_record(n, sizes, n_numbers, count, seed)
                 distances += term
             for sign in (1.0, -1.0):
                 keys, found = np.empty(count), np.empty(count, dtype=np.int64)
-                coded.search(tree, query, records.sizes, sign, keys, found)
+                tree_of_codes.search(tree, query, records.sizes, sign, keys, found)
                 expected = there[np.lexsort((there, sign * distances))[:count]]
                 assert found[np.lexsort((found, keys))][: len(expected)].tolist() == expected.tolist()
         gone = rng.permutation(there)[: max(1, len(there) // 3)]
         for record in gone:
-            coded.lift(tree, record)
-        coded.settle(tree, gone)
+            tree_of_codes.lift(tree, record)
+        tree_of_codes.settle(tree, gone)
         there = np.setdiff1d(there, gone)
         assert tree.counts[0] == len(there)
 
@@ -65,7 +68,7 @@ def test_search_equals_looking_at_every_record(n, sizes, n_numbers, count, seed)
 )
 def test_codes_tell_apart_what_the_columns_do(n, sizes, seed):
     points = mixed(np.random.default_rng(seed), n, sizes, 1)
-    records = coded.encode(points)
+    records = tree_of_codes.encode(points)
     if records is None:
         return
     total = np.zeros((n, n))
@@ -79,5 +82,5 @@ def test_codes_tell_apart_what_the_columns_do(n, sizes, seed):
 
 def test_few_columns_and_numbers_stay_numbers():
     rng = np.random.default_rng(1)
-    assert coded.encode(rng.normal(size=(500, 20))) is None
-    assert coded.encode(mixed(rng, 500, (5,), 1)) is None
+    assert tree_of_codes.encode(rng.normal(size=(500, 20))) is None
+    assert tree_of_codes.encode(mixed(rng, 500, (5,), 1)) is None
