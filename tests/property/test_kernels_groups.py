@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from effort import examples
 from sfumato.kernels.groups import group_means, mdav
+from sfumato.kernels.trees import codes
 
 
 def mdav_by_definition(points, k):
@@ -62,6 +63,18 @@ def test_equals_the_definition_where_distances_tie(points, k):
     # A centroid is a quotient, and rounds: to meet the same ties the definition is given the same origin.
     origin = np.sort(points, axis=0)[(len(points) - 1) // 2]
     np.testing.assert_array_equal(mdav(points, k), mdav_by_definition(points - origin, k))
+
+
+@examples(25)
+@given(n=st.integers(2, 120), size=st.integers(4, 9), k=st.integers(2, 6), seed=st.integers(0, 2**32))
+def test_equals_the_definition_where_columns_are_codes(n, size, k, seed):
+    rng = np.random.default_rng(seed)
+    places = np.vstack((np.diag(rng.uniform(0.5, 2.0, size)) - 0.25, np.zeros(size)))  # the last is missing
+    points = np.hstack((places[rng.integers(-1, size, n)], places[rng.integers(-1, size, n)],
+                        rng.normal(size=(n, 2))))  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codes, "FEWEST_RECORDS", 1)
+        np.testing.assert_array_equal(mdav(points, k), mdav_by_definition(points, k))
 
 
 @examples(60)

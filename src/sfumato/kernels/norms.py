@@ -52,11 +52,14 @@ def keys_of(first: Floats, second: Floats, norm: Norm) -> Floats:
     Summed column by column, and so the same to the last bit as in compiled loops.
     """
     total = np.zeros(np.broadcast_shapes(first.shape[:-1], second.shape[:-1]))
+    part = np.empty_like(total)
     for column in range(first.shape[-1]):
-        part = first[..., column] - second[..., column]
+        np.subtract(first[..., column], second[..., column], out=part)
         if column >= norm.n_measured:
-            part = np.where(part != 0.0, norm.weights[column - norm.n_measured], 0.0)
+            np.multiply(part != 0.0, norm.weights[column - norm.n_measured], out=part)
+        elif norm.euclidean:
+            np.multiply(part, part, out=part)
         else:
-            part = part * part if norm.euclidean else np.abs(part)
+            np.abs(part, out=part)
         (np.maximum if norm.largest else np.add)(total, part, out=total)
     return total

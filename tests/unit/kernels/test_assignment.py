@@ -372,3 +372,29 @@ def test_the_bound_of_a_verdict_is_a_bound_whatever_the_prices(seed):
 def test_verify_wants_one_price_for_each_record():
     with pytest.raises(ValueError, match="one for each record"):
         verify(np.zeros((3, 1)), np.zeros((3, 1)), "euclidean", np.zeros(2), np.zeros(3), np.arange(3))
+
+
+def test_radii_of_much_noise_push_rows_off_their_columns_along_paths_of_others():
+    rng = np.random.default_rng(1)
+    rows, columns = rng.normal(size=(2100, 3)), np.repeat(3 * rng.normal(size=(140, 3)), 15, axis=0)
+    radii = np.linalg.norm(rows - columns, axis=1)
+    found = solve(rows, columns, "euclidean", radii=radii, dense=0)
+    space = frame(rows, columns, "euclidean")
+    costs = costs_of_all(space.space).astype(np.float64)
+    costs[costs > radii[:, None] / space.unit + 1.5] = np.inf
+    assert found.certified
+    assert found.cost == costs[linear_sum_assignment(costs)].sum()
+
+
+def test_rows_that_radii_leave_too_few_columns_do_not_price_them_out_of_bounds():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(2100, 3))
+    columns = rows + 0.01 * rng.normal(size=rows.shape)
+    rows[:60], columns[:40], columns[40:60] = 100 + rows[:60] / 100, 100 + columns[:40] / 100, -100.0
+    radii = np.full(2100, 0.5)
+    found = solve(rows, columns, "euclidean", radii=radii, dense=0)
+    linked = np.flatnonzero(found.partners >= 0)
+    assert not found.complete
+    assert len(np.unique(found.partners[linked])) == len(linked) >= 2000
+    assert np.linalg.norm(rows[linked] - columns[found.partners[linked]], axis=1).max() <= 0.5
+    assert np.abs(found.column_prices).max() < 2**60

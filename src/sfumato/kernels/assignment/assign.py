@@ -256,11 +256,13 @@ def _solve_dense(space: CostSpace, limits: Ints) -> _PricedMatching:
     costs = costs_of_all(space)
     is_edge = costs <= limits[:, None]
     n, m = costs.shape
-    partners = np.full(n, -1, dtype=np.int64)
-    matched = maximum_bipartite_matching(csr_array(is_edge), perm_type="column")
-    if int((matched >= 0).sum()) < min(n, m):
-        return _PricedMatching(matched.astype(np.int64), np.zeros(n, np.int64), np.zeros(m, np.int64))
-    linked, its = linear_sum_assignment(np.where(is_edge, costs.astype(np.float64), np.inf))
+    partners, paid = np.full(n, -1, dtype=np.int64), costs.astype(np.float64)
+    if not is_edge.all():
+        matched = maximum_bipartite_matching(csr_array(is_edge), perm_type="column")
+        if int((matched >= 0).sum()) < min(n, m):
+            return _PricedMatching(matched.astype(np.int64), np.zeros(n, np.int64), np.zeros(m, np.int64))
+        paid[~is_edge] = np.inf
+    linked, its = linear_sum_assignment(paid)
     partners[linked] = its
     if n <= m:
         row_prices, column_prices = _prices(costs, is_edge, partners)

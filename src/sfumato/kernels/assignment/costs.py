@@ -154,12 +154,21 @@ def costs_of_pairs(space: CostSpace, rows: Ints, columns: Ints) -> Ints:
 
 def costs_of_all(space: CostSpace) -> Ints:
     """Return the costs of all pairs, as `cost_of` does; for small files only."""
-    return _costs(space, space.rows[:, None], space.columns)
+    costs = np.empty((len(space.rows), len(space.columns)), dtype=np.int64)
+    columns = np.asfortranarray(space.columns)  # an attribute lies side by side, as it is gone through
+    size = max(1, _PAIRS // max(len(columns), 1))
+    for start in range(0, len(costs), size):
+        part = slice(start, start + size)
+        costs[part] = _costs(space, space.rows[part, None], columns)
+    return costs
 
 
 def _costs(space: CostSpace, rows: Floats, columns: Floats) -> Ints:
     keys = keys_of(rows, columns, space.norm)
-    return np.rint((np.sqrt(keys) if space.norm.euclidean else keys) * space.scale).astype(np.int64)
+    if space.norm.euclidean:
+        np.sqrt(keys, out=keys)
+    keys *= space.scale
+    return np.rint(keys, out=keys).astype(np.int64)
 
 
 def limits_of(frame_: Frame, radii: Floats | None, n: int) -> Ints:

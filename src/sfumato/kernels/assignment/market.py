@@ -313,14 +313,14 @@ def _bid(market: Market, row: int, column: int, bid: int, cost: int) -> int:
 @njit(cache=True, nogil=True)
 def auction(  # noqa: PLR0917
     space: CostSpace, sieve: Sieve, lists: BidLists, market: Market, limits: CostBounds, step: int,
-    slack: int,
-    max_bids: int, max_searches: int,
+    slack: int, max_key: int, max_bids: int, max_searches: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Let rows with units left bid for their best column, down to the second best and ``step`` more.
 
     What is not listed counts as a column at the row's floor; a row whose best is above it by more than
-    ``slack`` is searched for again, or waits, so that prices fall no lower for want of a longer list. A step
-    of 0 is the augmenting row reduction of Jonker and Volgenant: a row with two equally good columns, both
+    ``slack`` is searched for again, or waits, so that prices fall no lower for want of a longer list. So does
+    a row whose best is ``max_key`` above what is usual, as the few columns of too many rows become. A step of
+    0 is the augmenting row reduction of Jonker and Volgenant: a row with two equally good columns, both
     taken, waits for a shortest path. Returns the numbers of bids and of searches.
     """
     n_bidders = len(space.rows)
@@ -343,7 +343,7 @@ def auction(  # noqa: PLR0917
             n_searches += 1
             chosen, best, second = _choose(lists, market, row)
             lists.is_rough[row] = best - slack > lists.floors[row]
-        if chosen < 0 or best - slack > lists.floors[row]:
+        if chosen < 0 or best + sieve.reference > max_key or best - slack > lists.floors[row]:
             continue
         column: int = np.int64(lists.heads[chosen])  # type: ignore[assignment]  # one type, one compilation
         if second == NEVER:

@@ -17,6 +17,8 @@ from sfumato.kernels.threads import share_out
 
 Beat = Callable[[], None]
 
+ALONE = 256  # rows that are searched for sooner than threads are started
+
 
 class SearchRadius(NamedTuple):
     """How far a row or a column may be from its partner, in the filter's distance."""
@@ -139,7 +141,10 @@ def search(  # noqa: PLR0917
                 found[rows],
             )  # fmt: skip
 
-    share_out(np.arange(len(bounds) - 1), work, lambda *_: beat(), size=2)
+    if len(active) <= ALONE:
+        work(np.arange(len(bounds) - 1))
+    else:
+        share_out(np.arange(len(bounds) - 1), work, lambda *_: beat(), size=2)
     floors = filter_.floors(keys[:, 0], active)
     return found, np.where(floors < NEVER, floors - reference, floors)
 

@@ -25,6 +25,7 @@ MAX_ENTRIES = 60_000_000
 SHRINK = 4  # of the step from phase to phase
 LAST_STEP = 2e-4  # of the typical key
 FIRST_STEP = 2  # times the typical key
+FARTHEST_KEY = 1024  # times the largest cost: of who cannot do better shortest paths tell whether they can
 EASY = 0.8  # of the columns have a nearest row of their own
 EASE = 32  # times smaller is the first step then
 BID_SLACK_STEPS = 12  # steps by which a bid may be worse than one for a column not listed
@@ -139,10 +140,10 @@ class Solver:
     def _make_room(self, rows: Ints, k: int) -> None:
         """Let each of the rows have room for k more entries: those that have not, move behind all others."""
         old = self.lists
-        rows = rows[old.counts[rows] + k > (old.ends - old.starts)[rows]]
-        ends = self.n_used + np.cumsum(np.minimum(self.m, old.counts[rows] + k + (old.counts[rows] + k) // 2))
+        rows = rows[old.counts[rows] + k > old.ends[rows] - old.starts[rows]]
         if len(rows) == 0:
             return
+        ends = self.n_used + np.cumsum(np.minimum(self.m, old.counts[rows] + k + (old.counts[rows] + k) // 2))
         if ends[-1] > len(old.heads):
             more = int(ends[-1]) + int(ends[-1]) // 4 - len(old.heads)
             heads = np.concatenate((old.heads, np.zeros(more, np.int32)))
@@ -214,7 +215,7 @@ class Solver:
         while max_bids > 0 and max_searches > 0 and self.n_rounds < self.max_rounds:
             made = trade.auction(
                 self.space, sieve(self.filter, self.market.prices, self.reach), self.lists, self.market,
-                self.limits, step, slack, min(BIDS, max_bids), n_searches,
+                self.limits, step, slack, FARTHEST_KEY * self.farthest, min(BIDS, max_bids), n_searches,
             )  # fmt: skip
             self._report_progress()
             max_bids -= made[0]
@@ -238,11 +239,12 @@ class Solver:
         stop = max(1, int(typical * LAST_STEP))
         n_units = int(self.supplies[: self.n].sum())
         budget = {"max_bids": MAX_BIDS * n_units, "max_searches": MAX_SEARCHES * n_units}
-        while not self._bid(step, **budget) and step < self.farthest and not self.is_bounded:
+        while not self._bid(step, **budget) and step < self.farthest:
             # What is left is much farther apart than is typical: by such steps prices would fall for ever.
+            # Within radii a row has to be pushed off its columns along a path of others, each of which pays.
             if self.n_rounds >= self.max_rounds:
                 return
-            step *= SHRINK**3
+            step = min(step * SHRINK ** (6 if self.is_bounded else 3), self.farthest)
         while step > stop and self.n_rounds < self.max_rounds:
             if not self.is_whole:
                 trade.prune(self.lists, self.market.prices, KEEP)

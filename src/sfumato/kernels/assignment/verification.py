@@ -214,8 +214,11 @@ def _look_at_all(
     space: CostSpace, row_prices: Ints, column_prices: Ints, limits: Ints, n_listed: int
 ) -> tuple[Ints, int, tuple[Ints, Ints] | None]:
     """Scan small files by numpy."""
-    costs = costs_of_all(space)
-    over = np.where(costs <= limits[:, None], costs - row_prices[:, None] - column_prices, 1)
+    over = costs_of_all(space)
+    is_far = over > limits[:, None]
+    over -= row_prices[:, None]
+    over -= column_prices
+    over[is_far] = 1
     rows, columns = np.nonzero(over <= 0)
     found = (rows, columns) if n_listed and len(rows) <= n_listed else None
     return over.min(axis=1, initial=0), int((over < 0).sum()), found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.kernels.compiling import by_python, njit
 from sfumato.kernels.groups.centres import group_means
 from sfumato.kernels.threads import CompileAllowance, Tick, next_size
+from sfumato.kernels.trees import codes
 from sfumato.kernels.trees.boxes import (
     LEAF,
     BoundingBoxTree,
@@ -70,11 +72,20 @@ def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
     if k == 1:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
+    places = centre_and_scale(points)
+    coded_records = codes.encode(places)
+    if coded_records is None:
 
-    def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
-        _form_pairs(tree, k, groups, n_rounds, floor)
+        def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
+            _form_pairs(tree, k, groups, n_rounds, floor)
 
-    rest = _use_up(centre_and_scale(points), groups, least=2 * k, form=form, tick=tick)
+        rest = _use_up(places, groups, least=2 * k, form=form, tick=tick)
+    else:
+
+        def form_coded(tree: codes.CodedTree, n_rounds: int, floor: int) -> None:
+            _form_coded_pairs(coded_records, tree, k, groups, n_rounds, floor)
+
+        rest = _use_up(coded_records, groups, least=2 * k, form=form_coded, tick=tick, plant=codes.plant)
     groups[rest] = groups.max(initial=-1) + 1
     return groups
 
@@ -186,21 +197,23 @@ def refuse_unfit(points: Floats, k: int) -> None:
 
 
 def _use_up(
-    points: Floats,
+    points: Any,
     groups: Ints,
     *,
     least: int,
-    form: Callable[[BoundingBoxTree, int, int], None],
+    form: Callable[[Any, int, int], None],
     tick: Tick | None,
+    plant: Callable[[Any, Ints], Any] = plant,
 ) -> Ints:
     """Have groups formed while at least ``least`` records remain; return those that then do.
 
     ``form(tree, n_rounds, floor)`` goes that many rounds, or until fewer than ``floor`` records remain.
     """
-    n = len(points)
+    n = len(groups)
     n_rounds = 8
     remaining = np.arange(n)
-    with by_python(_ALLOWANCE.takes(n * n // least)):
+    is_small = isinstance(points, np.ndarray) and _ALLOWANCE.takes(n * n // least)  # codes have no numpy
+    with by_python(is_small):
         while len(remaining) >= least:
             # A tree grows loose as it empties, so it is built anew each time half of it has gone.
             tree = plant(points, remaining)
@@ -273,6 +286,30 @@ def _form_pairs(tree: BoundingBoxTree, k: int, groups: Ints, n_rounds: int, floo
         centre = _form_group(tree, mean(tree.sums[0], n_remaining), group, groups, members)
         if n_remaining >= 3 * k:
             _form_group(tree, centre, group + 1, groups, members)
+
+
+@njit(cache=True, nogil=True)
+def _form_coded_pairs(  # noqa: PLR0917
+    records: codes.CodedRecords, tree: codes.CodedTree, k: int, groups: Ints, n_rounds: int, floor: int
+) -> None:
+    """Do as `_form_pairs` in a tree of codes."""
+    members, keys = np.empty(k, dtype=np.int64), np.empty(k)
+    for _ in range(n_rounds):
+        n_remaining = tree.counts[0]
+        if n_remaining < floor:
+            break
+        group = (len(groups) - n_remaining) // k
+        opposite = codes.query_of_mean(records, tree)
+        for turn in range(2 if n_remaining >= 3 * k else 1):
+            codes.search(tree, opposite, records.sizes, -1.0, keys[:1], members[:1])
+            opposite = codes.query_of_record(records, members[0])
+            codes.lift(tree, members[0])
+            codes.search(tree, opposite, records.sizes, 1.0, keys[1:], members[1:])
+            for member in members[1:]:
+                codes.lift(tree, member)
+            codes.settle(tree, members)
+            for member in members:
+                groups[member] = group + turn
 
 
 @njit(cache=True, nogil=True)
