@@ -87,7 +87,8 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
     total = sum(comb(n_keys, size) for size in range(1, dimension + 1)) * max(len(parts), 1)
     tick(total, total)
     scores, by_code = (_add_up(each, np.asarray(worths)) for each in (of_record, of_code))
-    return Uniques(scores, of_record.any(axis=0), of_record.sum(axis=1), by_code)
+    special: Flags = np.any(of_record, axis=0)
+    return Uniques(scores, special, of_record.sum(axis=1), by_code)
 
 
 def _tick_part(tick: Tick, place: int, n_parts: int, done: int, total: int) -> None:
@@ -282,7 +283,7 @@ def _place(keys: Ints, left_out: int, binomials: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _add_up(numbers: Ints, worths: Floats) -> Floats:
+def _add_up(numbers: Codes | Ints, worths: Floats) -> Floats:
     """Add up worths one by one, small sizes first."""
     sums = np.zeros(numbers.shape[1])
     for size in range(1, len(worths)):
