@@ -145,10 +145,7 @@ def suda(codes: npt.ArrayLike, *, dimension: int = 3) -> Uniques:
     n_keys = matrix.shape[1]
     columns = [np.unique(column, return_inverse=True)[1].astype(np.int32) for column in matrix.T]
     worths = [0.0, *(rule.worth(size, n_keys) for size in range(1, min(dimension, n_keys) + 1))]
-    found = kernels.special_uniques.minimal_uniques(columns, worths, lambda done, total: None)  # noqa: ARG005
-    if found is None:
-        raise ParameterError("`codes` have more minimal uniques than can be kept", hint="lower `dimension`")
-    return found
+    return kernels.special_uniques.minimal_uniques(columns, worths, lambda done, total: None)  # noqa: ARG005
 
 
 def assign(original: npt.ArrayLike, released: npt.ArrayLike, *, metric: Metric = "euclidean") -> Assignment:

@@ -1,36 +1,48 @@
 """Minimal sample uniques by a recursion that is pruned as in SUDA2: who is alone needs no further key.
 
-Sets of keys are gone through so that every part of a set comes before it: the first key from the last to the
-first, and each further one from the last down. In a set only those are looked at who are not alone without
-its last key, grouped by what they share. Who is alone then has a minimal unique unless one found before is a
-part of the set: for each who is looked at it is known with which further keys that would be so. Such a one
-has the last two keys of the larger set, so those of fewer keys than are asked for are kept by record and last
-but one key.
+Only who is alone in all keys (a candidate) can have one; of others each combination is looked at once. Sets
+of keys are gone through so that every part of a set comes before it: the first key from the last to the
+first, and each further one from the last down. Who is alone without the last key of a set, or in a group
+without candidates, is left out, once there are enough of them. Who is alone has a minimal unique unless it
+was alone in a part of the set: of each set that has larger ones a bit for each candidate says so. Sets that
+are never come to have all bits: without some of their keys every candidate is alone already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import comb
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
+from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.threads import Tick
 
-#: What is kept: which was kept before by the same record and key, the sets of keys, and how many there are.
-Kept: TypeAlias = tuple[Codes, Ints, int]
-#: What is added up: worths by size, where the codes of each key start, and the parts of ``Uniques``.
-Sums: TypeAlias = tuple[Floats, Ints, Floats, Flags, Ints, Floats]
-#: Where what is kept of each key and record begins; and with which keys a record has one, by depth.
-Known: TypeAlias = tuple[Codes, Ints]
-#: Who is found alone, and for each code how many have it and where they go.
-Room: TypeAlias = tuple[Codes, Codes, Ints]
-#: So many minimal uniques are kept at first, and at most: 12 bytes each.
-_FIRST, MOST_KEPT = 1 << 16, 1 << 26
+#: By depth: codes of the records that are left by key, after them the number of each record; their groups;
+#: how many records, candidates and groups there are, and at which depth the codes are kept.
+Nodes: TypeAlias = tuple[npt.NDArray[np.int32], Codes, Ints]
+#: Where each record is counted, what is counted there, and the number of the group or what stands there.
+Room: TypeAlias = tuple[Codes, Bytes, Ints]
+#: For each set that has larger ones a bit for each candidate that is alone in it; and binomial coefficients.
+Known: TypeAlias = tuple[npt.NDArray[np.uint64], Ints]
+#: Of how many minimal uniques of each size a candidate, and a code, is a part; and where codes of keys start.
+Tallies: TypeAlias = tuple[Codes, Ints, Ints]
+
+#: Bytes that the bits may take; of more candidates some are looked for at a time.
+_MAX_BYTES = 1_000_000_000
+#: Groups by codes are counted in a table of all while it has at most so many places for each record.
+_DENSE = 16
+#: Records are left out if no more than this share would remain.
+_LEFT = 0.75
+#: An odd number that spreads combinations over the table of them.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+#: What is counted in a place: once, more than once, and a candidate.
+_ONCE, _OFTEN, _CANDIDATE = 1, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,155 +55,239 @@ class Uniques:
     by_code: Floats  # [codes of all keys, one key after the other] the worth of those they take part in
 
 
-def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick) -> Uniques | None:
+def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick) -> Uniques:
     """Find all minimal uniques of up to ``len(worths) - 1`` keys, and add up what each is worth by its size.
 
     Parameters
     ----------
-    codes : int32[n] for each of at most 62 keys, whose sets are kept as the bits of a whole number
+    codes : int32[n] for each key
         From 0.
     worths
         What a minimal unique of so many keys adds; the first is of none.
-
-    Returns
-    -------
-    Uniques or None
-        None if more than ``MOST_KEPT`` would have to be kept.
     """
     n_keys, n, dimension = len(codes), len(codes[0]), len(worths) - 1
-    table = np.stack(codes)
-    starts = np.concatenate(([0], np.cumsum(table.max(axis=1) + 1))).astype(np.int64)
-    found = Uniques(
-        np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(dimension + 1, np.int64), np.zeros(starts[-1])
+    sizes = np.array([int(each.max(initial=-1)) + 1 for each in codes])
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    order = np.argsort(-sizes, kind="stable")  # so that who is alone is left out soon
+    table = np.stack([codes[key] for key in order])
+    alone, others = _distinct(table, sizes[order])
+    n_sets = sum(comb(n_keys, size) for size in range(dimension))
+    step = max(_MAX_BYTES // (8 * n_sets), 1) * 64
+    parts = [alone[start : start + step] for start in range(0, len(alone), step)]
+    of_record, of_code = (
+        np.zeros((dimension + 1, n), np.int32),
+        np.zeros((dimension + 1, starts[-1]), np.int64),
     )
-    sums = (np.asarray(worths), starts, found.scores, found.special, found.numbers, found.by_code)
-    heads, blocked = np.full((n_keys, n), -1, np.int32), np.zeros((dimension + 1, n), np.int64)
-    store: Kept = (np.empty(_FIRST, np.int32), np.empty(_FIRST, np.int64), 0)
+    for place, part in enumerate(parts):
+        rows = np.concatenate([part, others, *parts[:place], *parts[place + 1 :]])
+        own = np.zeros((dimension + 1, len(part)), np.int32)
+        done = partial(_tick_part, tick, place, len(parts))
+        _find(table[:, rows], sizes[order], (own, of_code, starts[order]), done)
+        of_record[:, part] = own
+    total = sum(comb(n_keys, size) for size in range(1, dimension + 1)) * max(len(parts), 1)
+    tick(total, total)
+    scores, by_code = (_add_up(each, np.asarray(worths)) for each in (of_record, of_code))
+    special: Flags = np.any(of_record, axis=0)
+    return Uniques(scores, special, of_record.sum(axis=1), by_code)
+
+
+def _tick_part(tick: Tick, place: int, n_parts: int, done: int, total: int) -> None:
+    tick(place * total + done, n_parts * total)
+
+
+def _find(table: Codes, sizes: Ints, found: Tallies, tick: Tick) -> None:
+    """Count the minimal uniques of the first records, which are the candidates."""
+    (n_keys, n), (dimension, n_candidates) = table.shape, found[0].shape
+    dimension -= 1
+    binomials = np.array([[comb(key, size) for size in range(dimension + 1)] for key in range(n_keys + 1)])
+    shape = int(binomials[-1, :dimension].sum()), -(-n_candidates // 64)
+    bits = np.full(shape, np.iinfo(np.uint64).max, np.uint64)
+    tables, groups = np.empty((dimension, n_keys + 1, n), np.int32), np.zeros((dimension, n), np.int32)
+    tables[0, :-1], tables[0, -1] = table, np.arange(n)
+    state = np.tile([n, n_candidates, 1, 0], (dimension, 1))
+    n_places = max(_DENSE * n, 2 * int(sizes.max(initial=0)), 4) + 4 * n
+    room = np.empty(n, np.int32), np.empty(n_places, np.uint8), np.empty(n_places, np.int64)
     done, total = 0, sum(comb(n_keys, size) for size in range(1, dimension + 1))
     for first in reversed(range(n_keys)):
         for second in (-1, *reversed(range(first + 1, n_keys))):  # −1: the first by itself
             if second >= 0 and dimension == 1:
                 break
             tick(done, total)
-            store = _search(table, dimension, (first, second), (heads, blocked), store, sums)
-            if store[2] < 0:
-                return None
+            _search(sizes, (first, second), (tables, groups, state), room, (bits, binomials), found)
             below = n_keys - 1 - second
             done += 1 if second < 0 else sum(comb(below, size) for size in range(dimension - 1))
-    tick(total, total)
-    return found
+
+
+@njit(cache=True, nogil=True)
+def _distinct(table: Codes, sizes: Ints) -> tuple[Ints, Ints]:
+    """Who is alone in all keys, and one record of each other combination."""
+    n_keys, n = table.shape
+    room, fits = 1.0, True
+    for key in range(n_keys):
+        room *= sizes[key]
+        fits &= room < 2.0**63
+    numbers, n_slots = np.zeros(n, np.uint64), 2
+    while n_slots < 2 * n:
+        n_slots *= 2
+    for key in range(n_keys):
+        step = np.uint64(sizes[key]) if fits else _SPREAD
+        for i in range(n):
+            numbers[i] = numbers[i] * step + np.uint64(table[key, i])
+    slots, members = np.full(n_slots, -1, np.int32), np.zeros(n, np.uint8)
+    for i in range(n):
+        slot = _slot(numbers[i], n_slots)
+        other = slots[slot]
+        while other >= 0 and (
+            numbers[other] != numbers[i] or not (fits or np.all(table[:, i] == table[:, other]))
+        ):
+            slot = (slot + 1) & (n_slots - 1)
+            other = slots[slot]
+        if other < 0:
+            slots[slot] = other = i
+        members[other] = min(members[other] + 1, 2)
+    return np.flatnonzero(members == 1), np.flatnonzero(members > 1)
+
+
+@njit(cache=True, nogil=True)
+def _slot(number: np.uint64, n_slots: int) -> np.int64:
+    return np.int64((number ^ number >> np.uint64(32)) * _SPREAD >> np.uint64(20)) & (n_slots - 1)
 
 
 @njit(cache=True, nogil=True)
 def _search(  # noqa: PLR0917  — arrays of one search
-    table: Codes, dimension: int, begin: tuple[int, int], known: Known, store: Kept, sums: Sums
-) -> Kept:
+    sizes: Ints, begin: tuple[int, int], nodes: Nodes, room: Room, known: Known, found: Tallies
+) -> None:
     """Look at the sets that begin with two keys, or at the first by itself, from large to small keys."""
-    n_keys, n = table.shape
-    rows, ends = np.empty((dimension + 1, n), np.int32), np.empty((dimension + 1, n // 2 + 2), np.int64)
-    n_groups, next_key = np.ones(dimension + 1, np.int64), np.zeros(dimension + 1, np.int64)
-    keys = np.full(dimension + 1, -1)
-    room = np.empty(n, np.int32), np.zeros(table.max() + 1, np.int32), np.full(table.max() + 1, -1)
-    rows[0], ends[0, 0] = np.arange(n), n
-    next_key[0], next_key[1] = begin
-    depth = 0
-    while depth >= 0 and store[2] >= 0:
+    tables, groups, state = nodes
+    n_keys, dimension = len(sizes), len(found[0]) - 1
+    keys, next_key = np.full(dimension + 1, -1), np.full(dimension + 1, -1)
+    depth = 0 if begin[1] < 0 else 1
+    keys[1], next_key[depth] = begin[0], begin[depth] if state[depth, 0] else -1
+    while depth >= 0:
         key = next_key[depth]
         next_key[depth] = key - 1 if depth > 1 else -1
         if key <= keys[depth]:
             depth -= 1
             continue
-        n_groups[depth + 1], n_alone = _cut(
-            table[key], rows[depth], ends[depth, : n_groups[depth]], rows[depth + 1], ends[depth + 1], room
-        )
-        keys[depth + 1] = key
-        if depth > 0 or begin[1] < 0:  # the first by itself was looked at before
-            store = _report(table, room[0][:n_alone], keys[1 : depth + 2], known, store, sums)
-        if depth + 1 < dimension and n_groups[depth + 1]:
+        keys[depth + 1], n, n_candidates = key, state[depth, 0], state[depth, 1]
+        table = tables[state[depth, 3], :, :n]
+        n_places = _find_places(table[key], groups[depth], (state[depth, 2], sizes[key]), room)
+        _count(n, n_candidates, n_places, room)
+        _report(table[:, :n_candidates], keys[1 : depth + 2], room, known, found)
+        if depth + 1 < dimension:
+            _number_groups(depth, n_places, nodes, room)
+        if 0 < depth < dimension - 1 and state[depth + 1, 0]:
             depth += 1
-            _block(rows[depth, : ends[depth, n_groups[depth] - 1]], keys[1 : depth + 1], known, store)
-            if depth > 1:
-                next_key[depth] = n_keys - 1
-    return store
+            next_key[depth] = n_keys - 1
 
 
 @njit(cache=True, nogil=True)
-def _block(rows: Codes, keys: Ints, known: Known, store: Kept) -> None:
-    """Note with which further keys each record would have a minimal unique that was found before."""
-    (heads, blocked), (before, sets, _) = known, store
-    depth, last, outside = len(keys), keys[-1], ~_bits(keys)
-    for row in rows:
-        found, place = blocked[depth - 1, row], heads[last, row]
-        while place >= 0:
-            rest = sets[place] & outside
-            if rest & (rest - 1) == 0:
-                found |= rest
-            place = before[place]
-        blocked[depth, row] = found
+def _find_places(codes: Codes, groups: Codes, sizes: tuple[int, int], room: Room) -> int:
+    """Find where each record is counted by its group and code; give how many places there are."""
+    (places, _, numbers), (n_groups, n_codes), n = room, sizes, len(codes)
+    if n_groups * n_codes <= max(_DENSE * n, 2 * n_codes):
+        for i in range(n):
+            places[i] = groups[i] * n_codes + codes[i]
+        return n_groups * n_codes
+    n_slots = 2
+    while n_slots < 2 * n:
+        n_slots *= 2
+    numbers[:n_slots] = -1
+    for i in range(n):
+        number = np.int64(groups[i]) * n_codes + codes[i]
+        slot = _slot(np.uint64(number), n_slots)
+        while numbers[slot] >= 0 and numbers[slot] != number:
+            slot = (slot + 1) & (n_slots - 1)
+        numbers[slot] = number
+        places[i] = slot
+    return n_slots
 
 
 @njit(cache=True, nogil=True)
-def _bits(keys: Ints) -> np.int64:
-    bits = np.int64(0)
-    for key in keys:
-        bits |= np.int64(1) << key
-    return bits
+def _count(n: int, n_candidates: int, n_places: int, room: Room) -> None:
+    """Count in each place whether there is one or more, and a candidate among them."""
+    places, counts, _ = room
+    counts[:n_places] = 0
+    for i in range(n_candidates):
+        counts[places[i]] = ((counts[places[i]] << 1 | _ONCE) & _OFTEN) | _CANDIDATE
+    for i in range(n_candidates, n):
+        counts[places[i]] |= (counts[places[i]] << 1 | _ONCE) & _OFTEN
 
 
 @njit(cache=True, nogil=True)
-def _cut(  # noqa: PLR0917  — arrays of one search
-    codes: Codes, rows: Codes, ends: Ints, finer: Codes, finer_ends: Ints, room: Room
-) -> tuple[int, int]:
-    """Cut groups of records finer by one key: who is alone is put apart, the groups that are left follow."""
-    alone, counts, places = room
-    n_finer, n_alone, cursor, start = 0, 0, 0, 0
-    for end in ends:
-        for i in range(start, end):
-            counts[codes[rows[i]]] += 1
-        for i in range(start, end):
-            code = codes[rows[i]]
-            if counts[code] == 1:
-                alone[n_alone] = rows[i]
-                n_alone += 1
-                continue
-            if places[code] < 0:
-                places[code] = cursor
-                cursor += counts[code]
-                finer_ends[n_finer] = cursor
-                n_finer += 1
-            finer[places[code]] = rows[i]
-            places[code] += 1
-        for i in range(start, end):
-            counts[codes[rows[i]]] = 0
-            places[codes[rows[i]]] = -1
-        start = end
-    return n_finer, n_alone
+def _number_groups(depth: int, n_places: int, nodes: Nodes, room: Room) -> None:
+    """Number the groups that have a candidate and another; all others are one more, or are left out."""
+    (tables, groups, state), (places, counts, numbers) = nodes, room
+    n, kept_at = state[depth, 0], state[depth, 3]
+    n_groups, n_left = 0, 0
+    for place in range(n_places):
+        numbers[place] = -1
+        if counts[place] == _CANDIDATE | _OFTEN:
+            numbers[place] = n_groups
+            n_groups += 1
+    for i in range(n):
+        number = numbers[places[i]]
+        groups[depth + 1, i] = number if number >= 0 else n_groups
+        n_left += number >= 0
+    state[depth + 1] = state[depth]
+    state[depth + 1, 2] = n_groups + 1
+    if n_left > _LEFT * n:
+        return
+    n_candidates, n_left = state[depth, 1], 0
+    state[depth + 1, 1] = 0
+    for i in range(n):
+        if groups[depth + 1, i] < n_groups:
+            places[n_left] = i
+            n_left += 1
+            state[depth + 1, 1] += i < n_candidates
+    for key in range(tables.shape[1]):
+        for i in range(n_left):
+            tables[depth + 1, key, i] = tables[kept_at, key, places[i]]
+    for i in range(n_left):
+        groups[depth + 1, i] = groups[depth + 1, places[i]]
+    state[depth + 1, 0], state[depth + 1, 3] = n_left, depth + 1
 
 
 @njit(cache=True, nogil=True)
-def _report(  # noqa: PLR0917  — arrays of one search
-    table: Codes, alone: Codes, keys: Ints, known: Known, store: Kept, sums: Sums
-) -> Kept:
-    """Add up the minimal uniques of those who are alone in a set of keys, and keep them if it is small."""
-    worths, starts, scores, special, numbers, by_code = sums
-    (heads, blocked), (before, sets, n_kept) = known, store
-    size, last, asked = len(keys), keys[-1], _bits(keys)
-    for row in alone:
-        if blocked[size - 1, row] >> last & 1:
+def _report(table: Codes, keys: Ints, room: Room, known: Known, found: Tallies) -> None:
+    """Count the minimal uniques of the candidates who are alone in a set of keys."""
+    (places, counts, _), (bits, binomials), (of_record, of_code, starts) = room, known, found
+    size, rows, before = len(keys), table[-1], np.zeros(bits.shape[1], np.uint64)
+    for left_out in range(size if size > 1 else 0):
+        before |= bits[_place(keys, left_out, binomials)]
+    for i in range(len(rows)):
+        if counts[places[i]] != _ONCE | _CANDIDATE:
+            continue
+        word, bit = rows[i] >> 6, np.uint64(1) << np.uint64(rows[i] & 63)
+        if before[word] & bit:
             continue  # a part of the set was enough
-        scores[row] += worths[size]
-        special[row] = True
-        numbers[size] += 1
+        before[word] |= bit
+        of_record[size, rows[i]] += 1
         for key in keys:
-            by_code[starts[key] + table[key, row]] += worths[size]
-        blocked[size - 1, row] |= np.int64(1) << last
-        if 1 < size < len(worths) - 1:  # else it is a part of nothing that will be looked at, or noted above
-            if n_kept == len(sets):
-                if n_kept >= MOST_KEPT:
-                    return before, sets, -1
-                before = np.concatenate((before, np.empty_like(before)))
-                sets = np.concatenate((sets, np.empty_like(sets)))
-            before[n_kept], sets[n_kept] = heads[keys[-2], row], asked
-            heads[keys[-2], row] = n_kept
-            n_kept += 1
-    return before, sets, n_kept
+            of_code[size, starts[key] + table[key, i]] += 1
+    if size < len(of_record) - 1:
+        bits[_place(keys, size, binomials)] = before
+
+
+@njit(cache=True, nogil=True)
+def _place(keys: Ints, left_out: int, binomials: Ints) -> int:
+    """Where what is known of a set without one of its keys is kept: smaller sets first."""
+    place, size = 0, 0
+    for i in range(len(keys)):
+        if i != left_out:
+            size += 1
+            place += binomials[keys[i], size]
+    for smaller in range(size):
+        place += binomials[-1, smaller]
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _add_up(numbers: Codes | Ints, worths: Floats) -> Floats:
+    """Add up worths one by one, small sizes first."""
+    sums = np.zeros(numbers.shape[1])
+    for size in range(1, len(worths)):
+        for place in range(len(sums)):
+            for _ in range(numbers[size, place]):
+                sums[place] += worths[size]
+    return sums

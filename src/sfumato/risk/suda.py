@@ -34,9 +34,8 @@ _SCALE_MEANS = {
 #: bytes, with so many for each beside its bits; and records by subsets in the recursion.
 _MAX_SUBSETS, _MAX_BYTES, _OVERHEAD, _MAX_LOOKS = 1_000_000, 1_000_000_000, 200, 1_000_000_000_000
 
-#: As many keys as bits of a whole number stand for in the recursion.
+#: The sets of so many keys are few enough to keep a few bytes of each in the recursion.
 _MOST_KEYS = 62
-_TOO_MANY = "there are more minimal uniques than can be stored: set a smaller dimension"
 
 #: So many values of each key have their share told.
 _MOST_VALUES = 10
@@ -104,13 +103,11 @@ class Suda(KeyMeasure):
 
     **Units.** Where a column tells whose record it is, a combination is unique if one person has it.
 
-    **Cost.** One pass for each subset of up to ``dimension`` keys, as ``unsafe-combinations``, and a bit for
-    each record and subset of one key less. More than 1,000,000 subsets, or than 20,000 if those bits took
-    more than a GB, are gone through by a recursion that leaves out who is alone already and keeps only the
-    minimal uniques. It is fast where few are alone, or most in few keys; it takes long where most are alone
-    in as many keys as are asked for and no fewer, and gives up if there are 67 million to keep. It takes up
-    to 62 keys, and refuses more than 10¹² records by subsets; where persons are counted, or a missing key
-    agrees with every value, there is no recursion.
+    **Cost.** A pass for each subset of up to ``dimension`` keys over those who are alone in all keys and one
+    record of each other combination, less who is alone in fewer keys already; and a bit for each of them
+    and subset of fewer keys. It takes up to 62 keys, and refuses more than 10¹² records by subsets. Where
+    persons are counted, or a missing key agrees with every value, all records are gone through, of up to
+    1,000,000 subsets, or 20,000 if those bits took more than a GB.
 
     Examples
     --------
@@ -168,10 +165,7 @@ class Suda(KeyMeasure):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Take the worst record's score."""
-        found = self.record_scores(evidence, run)
-        if found is None:
-            return Score.not_estimable(_TOO_MANY)
-        scores, shares, details = found
+        scores, shares, details = self.record_scores(evidence, run)
         return Score(
             value=float(scores.max()),
             **shares,
@@ -179,15 +173,12 @@ class Suda(KeyMeasure):
             details=details,
         )
 
-    def record_scores(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts] | None:
-        """Each record's score, shares of keys, what to tell; None if there are more than can be kept."""
+    def record_scores(self, evidence: Evidence, run: Run) -> tuple[Floats, dict[str, Any], Facts]:
+        """Each record's score, shares of keys, what to tell."""
         table, names = seen_table(evidence), self.keys(evidence)
         keys, n_keys = KeyCodes.of(table, names), len(names)
-        subsets = sum(comb(n_keys, size) for size in self._sizes(n_keys))
-        levels = subsets <= self._most_of_levels(table, n_keys)  # faster, unless most are alone in few keys
-        found = self.by_levels(keys, run) if levels else self.by_recursion(keys, run)
-        if found is None:
-            return None
+        recurse = self._can_recurse(table, names)
+        found = self.by_recursion(keys, run) if recurse else self.by_levels(keys, run)
         total = float(found.scores.sum())
         by_value = [values / (total or 1.0) for values in found.by_code]
         details: Facts = {
@@ -226,14 +217,12 @@ class Suda(KeyMeasure):
             found.numbers[size] = n_uniques
         return found
 
-    def by_recursion(self, keys: KeyCodes, run: Run) -> _SudaTotals | None:
+    def by_recursion(self, keys: KeyCodes, run: Run) -> _SudaTotals:
         """Leave out who is alone already."""
         n_keys = len(keys.names)
         columns = [self._codes_of_key(keys, key) for key in range(n_keys)]
         worths = [0.0, *(self.worth(size, n_keys) for size in self._sizes(n_keys))]
         found = kernels.special_uniques.minimal_uniques(columns, worths, run.ticker(self.title))
-        if found is None:
-            return None
         ends = np.cumsum([int(column.max()) + 1 for column in columns])
         parts = []
         for key, part in enumerate(np.split(found.by_code, ends[:-1])):
@@ -340,10 +329,7 @@ class DisSuda(SampledMeasure, Suda):
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Share out the people behind unique records by their scores."""
-        found = self.record_scores(evidence, run)
-        if found is None:
-            return Score.not_estimable(_TOO_MANY)
-        scores, shares, details = found
+        scores, shares, details = self.record_scores(evidence, run)
         classes = self.classes(evidence)
         fraction = int(classes.persons.sum()) / self.people(evidence)
         theta, alone = _dis(classes, fraction), classes.persons == 1

@@ -159,12 +159,28 @@ def test_sixty_keys():
     assert [score.details[f"uniques_{size}"] for size in range(1, 6)] == [120, 0, 0, 0, 0]
 
 
-def test_more_than_can_be_kept(monkeypatch):
-    monkeypatch.setattr(special_uniques, "minimal_uniques", lambda *_: None)
-    for measure in (Suda(dimension=5), DisSuda(dimension=5, fraction=0.1)):
-        score = measure.score(keys_of(60, 4), Run(seed=1))
-        assert score.status is Status.NOT_ESTIMABLE
-        assert "a smaller dimension" in score.reason
+def test_some_at_a_time(monkeypatch):
+    """Where the bits of all who are looked for would take too much, parts of them are: the same is found."""
+    rng = np.random.default_rng(1)
+    codes = [rng.integers(0, size, 400).astype(np.int32) for size in (9, 7, 5, 30, 4, 3)]
+    worths, told = [0.0, 7.0, 3.0, 1.5, 0.1], []
+    whole = special_uniques.minimal_uniques(codes, worths, lambda *_: None)
+    monkeypatch.setattr(special_uniques, "_MAX_BYTES", 1)
+    parts = special_uniques.minimal_uniques(codes, worths, lambda *done: told.append(done))
+    assert int((whole.scores > 0).sum()) > 128  # three parts and more
+    for mine, theirs in zip(vars(whole).values(), vars(parts).values(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert told == sorted(told)
+
+
+def test_more_combinations_than_whole_numbers():
+    """Of ten keys with 200 values each, records of equal numbers are compared value by value."""
+    rng = np.random.default_rng(1)
+    codes = [np.append(each, each[:40]).astype(np.int32) for each in rng.integers(0, 200, (10, 200))]
+    found = special_uniques.minimal_uniques(codes, [0.0, 1.0, 1.0], lambda *_: None)
+    assert not found.special[:40].any()
+    assert not found.special[200:].any()
+    assert found.special[40:200].all()
 
 
 def keys_of(n_keys, n, *, persons=False):

@@ -134,7 +134,8 @@ def _with_original_numbers(original: Table, released: Table, name: str) -> Table
     values, examples, reach = original.remember(name, ("reach", unit), lambda: _reach(known, unit))
     if not len(values) or np.isnan(shown).all():
         return released
-    after = np.searchsorted(values, shown)
+    after, order = np.empty(len(shown), dtype=np.int64), np.argsort(shown)
+    after[order] = np.searchsorted(values, shown[order])  # in their order they are found near each other
     below, above = np.maximum(after - 1, 0), np.minimum(after, len(values) - 1)
     places = np.where(np.abs(shown - values[below]) <= np.abs(values[above] - shown), below, above)
     apart = np.abs(shown - values[places])
