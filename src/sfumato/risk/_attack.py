@@ -340,8 +340,9 @@ class AttackSpace:
         right, tied = [np.zeros(len(rows)) for _ in checks], np.zeros(len(rows))
         pairs = kernels.box_neighbours.within(self.points[rows], self.boxes, radii, tick=run.ticker(task))
         for places, boxes in pairs:
-            for is_right, shares in zip(checks, right, strict=True):
-                shares += np.bincount(places, is_right(rows[places], self.order[boxes]), minlength=len(rows))
+            for number, is_right in enumerate(checks):
+                are_right = is_right(rows[places], self.order[boxes])
+                right[number] += np.bincount(places, are_right, minlength=len(rows))
             tied += np.bincount(places, minlength=len(rows))
         return [shares / np.maximum(tied, 1) for shares in right]
 

@@ -135,7 +135,7 @@ class EarthMoversDistance(DistributionMeasure):
         return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
     def _draw_samples(self, evidence: Evidence, run: Run) -> tuple[Ints, Ints]:
-        """The rows of equally many records of both tables, pairs where records map, a sample after another."""
+        """The rows of equally many records of both tables, pairs where they map, sample after sample."""
         assert evidence.protected is not None  # `refuses` saw to it
         n, m, source_rows = len(evidence.original), len(evidence.protected), evidence.source_rows
         size = min(self.sample, self.records, n, m)
