@@ -262,7 +262,6 @@ class PredictionError(PredictionMeasure):
 
 def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, classes: bool) -> Task | None:
     """Put together what is learnt and tested of one target; None where there is nothing to tell apart."""
-    assert evidence.protected is not None
     features = features_of(evidence, predictors)
     numbers, spans = column_spans(evidence, target)
     original_weights, released_weights = weights_of_both(evidence)

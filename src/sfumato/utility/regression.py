@@ -116,7 +116,6 @@ class CoefficientOverlap(TargetMeasure):
 
     def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[RegressionFit, RegressionFit]]:
         """Fit one target in both tables: one pair of fits, or one for each class."""
-        assert evidence.protected is not None
         features = features_of(evidence, self.predictors_of(evidence, target))
         numbers, spans = column_spans(evidence, target)
         present = ~np.isnan(numbers), ~spans.uninformative
