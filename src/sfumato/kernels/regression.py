@@ -53,20 +53,23 @@ def fit_linear(design: Floats, response: Floats, weights: Floats, *, ridge: floa
     return coefficients
 
 
-def fit_logistic(design: Floats, shares: Floats, weights: Floats, *, ridge: float = 0.0) -> Floats:
+def fit_logistic(
+    design: Floats, shares: Floats, weights: Floats, *, ridge: float = 0.0, flat: float = _FLAT
+) -> Floats:
     """The coefficients [K, classes] of a multinomial logistic model by maximum likelihood; the first are 0.
 
     ``shares`` [n, classes] are 1 for the class of a record, or what each class has of it; the penalty is half
     ``ridge`` times the squared coefficients. Directions are scaled so that the records and the penalty
     together curve each by 1, and turned so that the penalty holds each apart. Newton's method then takes ten
-    to thirty steps. Where classes separate there is no maximum; the chances then are near what they tend to.
+    to thirty steps, until no slope is above ``flat``. Where classes separate there is no maximum; the chances
+    then are near what they tend to.
     """
     total = weights.sum()
     turn, _ = whitening(weighted_gram(design, weights / 2, ridge) / total)  # no class curves it by more
     held, basis = np.linalg.eigh(ridge / total * turn[1:].T @ turn[1:])
     turn = turn @ basis
     model = _LogisticModel(design @ turn, shares, weights[:, None] / total, np.maximum(held, 0.0)[:, None])
-    coefficients: Floats = turn @ model.maximise()
+    coefficients: Floats = turn @ model.maximise(flat)
     return coefficients - coefficients[:, :1]
 
 
@@ -79,12 +82,12 @@ class _LogisticModel:
     weights: Floats  # [n, 1], of sum 1
     held: Floats  # [K, 1], the curvature of the penalty
 
-    def maximise(self) -> Floats:
+    def maximise(self, flat: float) -> Floats:
         """Newton's method; a step that leads too far is halved."""
         place = np.zeros((self.design.shape[1], self.shares.shape[1]))
         loss, chances, slope = self._evaluate(place)
         for _ in range(_MAX_STEPS):
-            if np.abs(slope).max(initial=0.0) <= _FLAT:
+            if np.abs(slope).max(initial=0.0) <= flat:
                 break
             step = self._step_of_two(chances, slope) if place.shape[1] == 2 else self._step(chances, slope)  # noqa: PLR2004
             fall = float((slope * step).sum())

@@ -13,7 +13,7 @@ number: a share of right guesses alone says nothing of anybody.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -329,19 +329,22 @@ class AttackSpace:
         places, distances = kernels.box_neighbours.nearest(self.points[rows], self.boxes, k=k, tick=tick)
         return np.append(self.order, -1)[places], distances
 
-    def share_of_nearest(self, rows: Ints, is_right: _IsRight, *, run: Run, task: str) -> Floats:
+    def shares_of_nearest(
+        self, rows: Ints, checks: Sequence[_IsRight], *, run: Run, task: str
+    ) -> list[Floats]:
         """The share of right guesses among the released records nearest to each known one, ties and all.
 
-        ``is_right`` is asked of pairs, of a known and a released record.
+        Each check is asked of pairs, of a known and a released record, and has shares of its own.
         """
         radii = self.nearest(rows, run=run, task=task)[1][:, 0] * (1 + _FLOAT_TOLERANCE) + _FLOAT_TOLERANCE
-        right, tied = np.zeros(len(rows)), np.zeros(len(rows))
+        right, tied = [np.zeros(len(rows)) for _ in checks], np.zeros(len(rows))
         pairs = kernels.box_neighbours.within(self.points[rows], self.boxes, radii, tick=run.ticker(task))
         for places, boxes in pairs:
-            are_right = is_right(rows[places], self.order[boxes])
-            right += np.bincount(places, are_right, minlength=len(rows))
+            for number, is_right in enumerate(checks):
+                are_right = is_right(rows[places], self.order[boxes])
+                right[number] += np.bincount(places, are_right, minlength=len(rows))
             tied += np.bincount(places, minlength=len(rows))
-        return right / np.maximum(tied, 1)
+        return [shares / np.maximum(tied, 1) for shares in right]
 
     def search(self, rows: Ints, distances: Floats, owners: Ints) -> Any:
         """A search for all that are as near as these distances, however much information they lost."""

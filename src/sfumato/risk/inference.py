@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -69,6 +69,14 @@ class InferenceTarget:
         true = self.true[rows]
         near: Flags = np.abs(numbers - true) <= self.reach + DISTANCE_TOLERANCE * (np.abs(true) + self.reach)
         return near
+
+
+@dataclass(frozen=True)
+class _GuessingSpace:
+    """The space of the columns known, and how often the nearest records there are right, by column."""
+
+    arena: AttackSpace
+    by_neighbours: Mapping[str, Floats]
 
 
 class Inference(AttackMeasure):
@@ -156,11 +164,22 @@ class Inference(AttackMeasure):
         assert evidence.protected is not None  # `refuses` saw to it
         sides = sides_of(evidence, self.looked_at(evidence), self.queries, run)
         trials, by_column, hits = dict[str, AttackTrial](), dict[str, float](), list[Floats]()
-        for name in run.track(self.title, self.secrets(evidence), len(self.secrets(evidence))):
-            known = tuple(other for other in self.columns(evidence) if other != name)
+        # What is told by its bucket alone, where it stands apart; what is known, by all tables.
+        shown = evidence.protected if evidence.buckets is None else evidence.buckets.reading
+        secrets = {
+            name: InferenceTarget.of(sides.known, shown, name, self.within) for name in self.secrets(evidence)
+        }
+        guessed_from = {name: tuple(o for o in self.columns(evidence) if o != name) for name in secrets}
+        spaces: dict[tuple[str, ...], _GuessingSpace] = {}
+        for name in run.track(self.title, secrets, len(secrets)):
+            known = guessed_from[name]
             if not known:
                 continue
-            for how, trial, right in self._guess_column(evidence, sides, name, known, run.silent().at(name)):
+            if known not in spaces:
+                alike = {other: each for other, each in secrets.items() if guessed_from[other] == known}
+                spaces[known] = self._space(evidence, sides, known, alike, run.silent())
+            guesses = self._guess_column(sides, name, secrets[name], spaces[known], run.silent().at(name))
+            for how, trial, right in guesses:
                 trials[f"{name} by {how}"] = trial
                 by_column[name] = max(by_column.get(name, 0.0), _excess_rate(trial))
                 hits.append(right)
@@ -175,35 +194,43 @@ class Inference(AttackMeasure):
         score = self.score_of_trials(trials, by_record=by_record, details=details)
         return replace(score, by_column=by_column)
 
+    def _space(
+        self,
+        evidence: Evidence,
+        sides: AttackSides,
+        known: tuple[str, ...],
+        secrets: Mapping[str, InferenceTarget],
+        run: Run,
+    ) -> _GuessingSpace:
+        """The space of some columns, and what the nearest records there tell of all that is guessed by it."""
+        assert evidence.protected is not None  # `refuses` saw to it
+        arena = arena_of(sides.known, evidence.protected, known, sides.order)
+        if self.by == "forest":
+            return _GuessingSpace(arena, {})
+        checks = [each.is_guessed_right for each in secrets.values()]
+        shares = arena.shares_of_nearest(sides.targets, checks, run=run, task=self.title)
+        return _GuessingSpace(arena, dict(zip(secrets, shares, strict=True)))
+
     def _guess_column(
-        self, evidence: Evidence, sides: AttackSides, name: str, known: tuple[str, ...], run: Run
+        self, sides: AttackSides, name: str, secret: InferenceTarget, space: _GuessingSpace, run: Run
     ) -> Iterator[tuple[str, AttackTrial, Floats]]:
         """Each way to guess a column: its name, what came of it, and who of the people was guessed right."""
-        released = evidence.protected
-        assert released is not None  # `refuses` saw to it
-        # What is guessed is told by its bucket alone, where it stands apart; what is known, by all tables.
-        shown = released if evidence.buckets is None else evidence.buckets.reading
-        secret = InferenceTarget.of(sides.known, shown, name, self.within)
         asked = ~np.isnan(secret.true[sides.targets])
         there = asked[: len(sides.people)]
         if min(map(len, sides.mean(asked.astype(np.float64), asked))) < MIN_PEOPLE_PER_SIDE:
             return
-        arena = arena_of(sides.known, released, known, sides.order)
-        rows = sides.targets
-        blind = run.rng("blind").integers(len(released), size=(_BLIND_GUESSES, len(sides.people)))
+        arena = space.arena
+        blind = run.rng("blind").integers(len(arena.order), size=(_BLIND_GUESSES, len(sides.people)))
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
         guessed = np.mean([secret.is_guessed_right(sides.people, each)[there].mean() for each in blind])
-        found: dict[str, Floats] = {}
-        if self.by != "forest":
-            check = secret.is_guessed_right
-            found["neighbours"] = arena.share_of_nearest(rows, check, run=run, task=self.title)
-        guesses = None if self.by == "neighbours" else _forest(arena, secret, rows, run.rng("forest"))
-        if guesses is not None:
-            found["forest"] = guesses.astype(np.float64)
-        for how, right in found.items():
-            of_people, others = sides.mean(right, asked)
+        found = {"neighbours": space.by_neighbours[name]} if name in space.by_neighbours else {}
+        right = None if self.by == "neighbours" else _forest(arena, secret, sides.targets, run.rng("forest"))
+        if right is not None:
+            found["forest"] = right.astype(np.float64)
+        for how, shares in found.items():
+            of_people, others = sides.mean(shares, asked)
             trial = AttackTrial(of_people.sum(), len(of_people), others.sum(), len(others), float(guessed))
-            yield how, trial, np.where(there, right[: len(there)], np.nan)
+            yield how, trial, np.where(there, shares[: len(there)], np.nan)
 
 
 def _nobody(by: str) -> str:
@@ -233,7 +260,8 @@ def _forest(
     features = np.where(np.isfinite(features), features, np.nan)[lessons]
     settings = {"n_estimators": _TREES, "random_state": int(rng.integers(1 << 31)), "n_jobs": 1}
     if secret.is_measured and cells.exact:
-        forest = RandomForestRegressor(**settings).fit(features, cells.lows[lessons])
+        # A third of the columns at each split: trees that see all are alike, take longer and tell less.
+        forest = RandomForestRegressor(**settings, max_features=1 / 3).fit(features, cells.lows[lessons])
         return secret.near(rows, forest.predict(arena.points[rows]))
     ends = np.column_stack((cells.lows[lessons], cells.highs[lessons]))
     if cells.codes is not None:

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.core import registry
+from sfumato.core.evidence import PersonSampling
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -50,6 +51,9 @@ _MOST_SEARCHING = 4
 
 #: Of more records the slow ones among the risks beside a ranking are estimated from a sample of as many.
 _EXACT_UP_TO = 2000
+
+#: Of more persons than are usually drawn for them, as many are looked for in risks beside a ranking.
+_PERSONS_DRAWN = 5000
 
 #: A winner that leaves more people unique is not without a word.
 _MOST_UNIQUE = 0.5
@@ -385,7 +389,7 @@ class _MethodComparison:
         return f"{always}{self.target.side_of(outcome.held.mean)} than the level"
 
     def _unlevelled_risks(self, release: Release | None, run: Run) -> dict[str, Score]:
-        """Risks of a release that nobody held; of large tables the slow ones in a sample of the records."""
+        """Risks of a release that nobody held; of large tables the slow ones in a sample."""
         if release is None:
             return {}
         quiet, found = run.silent(), dict[str, Score]()
@@ -395,6 +399,8 @@ class _MethodComparison:
             large = slow and len(case.table) > _EXACT_UP_TO
             if large and not release.plain:  # records apart from their buckets cannot be sampled
                 continue
+            if 0 < measure.scales.persons_drawn < len(case.table):
+                case = replace(case, sampling=PersonSampling(_PERSONS_DRAWN))
             if large:
                 original, part = sample_tables(case.table, release, _EXACT_UP_TO)
                 case, shown = replace(case, table=original), part or release

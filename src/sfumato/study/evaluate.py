@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from sfumato.core.evidence import Evidence
+from sfumato.core.evidence import Evidence, PersonSampling
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.memory import free_memory
 from sfumato.core.release import Release
@@ -63,7 +63,7 @@ class EvaluationCase:
     ``control`` is the share of the persons who sit out a rehearsal, for measures that attack people who were
     not protected; ``make`` is what the rehearsal follows where a release is asked about and no recipe.
     ``after`` is what is done to what a recipe makes before it is judged, as the way out does it: a search
-    and a release are judged by the same case.
+    and a release are judged by the same case. ``sampling`` says whom measures look at.
     """
 
     table: Table
@@ -72,6 +72,7 @@ class EvaluationCase:
     control: float = 0.0
     make: Make | None = field(default=None, repr=False, compare=False)
     after: After | None = field(default=None, repr=False, compare=False)
+    sampling: PersonSampling = field(default_factory=PersonSampling)
 
     def __post_init__(self) -> None:
         require_share(self.control)
@@ -85,7 +86,7 @@ class EvaluationCase:
 
     def evidence(self, release: Release | None, scenario: Scenario | None = None) -> Evidence:
         """Put a release (None: the raw table itself) beside the original, before this or another intruder."""
-        return Evidence(self.table, release, scenario or self.scenario, self.resources)
+        return Evidence(self.table, release, scenario or self.scenario, self.resources, self.sampling)
 
 
 @dataclass(frozen=True)

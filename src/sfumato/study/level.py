@@ -27,6 +27,8 @@ _FINEST = 0.1
 #: So many settings are looked at in all runs. Of others that miss the level by so many tolerances, and
 #: standard deviations between runs, one run tells enough.
 _LOOKS_IN_FULL, _FAR_TOLERANCES, _DEVIATIONS = 3, 3, 4
+#: From so many records on runs differ little, and one setting is looked at in all of them.
+_MANY_RECORDS = 20_000
 #: A bracket is narrowed by at least this share of it.
 _SHORTEST = 0.1
 #: An edge of the tolerance is looked for at this share of it, so many times.
@@ -156,7 +158,7 @@ class _LevelSearch(Probe):
 
     def has_told_enough(self, scores: Mapping[str, Score]) -> bool:
         """One run that is far from the level, by more than runs of the setting most like it differ."""
-        if len(self.tried) < _LOOKS_IN_FULL:
+        if len(self.tried) < (1 if len(self.case.table) >= _MANY_RECORDS else _LOOKS_IN_FULL):
             return False
         score = scores[str(self.target.measure)].value
         full = [spread for spread in self.tried.values() if spread.runs == self.repeats]

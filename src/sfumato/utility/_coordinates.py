@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.data.schema import Kind
+from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.utility._marginals import ColumnMarginal, read_both
 
@@ -52,24 +53,46 @@ def coordinates_of(
     sizes = (len(original), len(protected)) if rows is None else map(len, rows)
     first, second = (np.empty((size, len(names)), order="F") for size in sizes)
     shares: dict[int, Any] = {}
+    some = None if rows is None else _take_plain_columns(original, protected, names, rows)
     for i, name in enumerate(names):
-        readings = read_both(original, protected, name)
+        tables, picked = (original, protected), (original_rows, released_rows)
+        if some is not None and name in some[0].schema:
+            is_code = original.schema[name].kind is Kind.NOMINAL
+            # The range of numbers is that of all; codes only differ or not.
+            tables = some if is_code else (original, some[1])
+            picked = (slice(None) if is_code else original_rows, slice(None))
+        readings = read_both(*tables, name)
         if original.schema[name].kind is Kind.NOMINAL:
             one, other, likely = _codes(*readings)
-            first[:, i], second[:, i] = one[original_rows], other[released_rows]
+            first[:, i], second[:, i] = one[picked[0]], other[picked[1]]
             if likely is not None:
                 shares[i] = likely
         else:
             low, span = _range(readings[0].values)
-            for side, some, reading in zip(
-                (first, second), (original_rows, released_rows), readings, strict=True
-            ):
+            for side, place, reading in zip((first, second), picked, readings, strict=True):
                 with np.errstate(over="ignore"):
-                    side[:, i] = np.clip((reading.values[some] / 2 - low) / span, -_FARTHEST, _FARTHEST)
+                    side[:, i] = np.clip((reading.values[place] / 2 - low) / span, -_FARTHEST, _FARTHEST)
     nominal = tuple(original.schema[name].kind is Kind.NOMINAL for name in names)
     weights = (_those(original.weights, original_rows), _those(protected.weights, released_rows))
     importance = np.array([original.schema[name].importance for name in names])
     return Coordinates(first, second, *weights, nominal, shares, importance)
+
+
+def _take_plain_columns(
+    original: Table, protected: Table, names: tuple[str, ...], rows: tuple[Ints, Ints]
+) -> tuple[Table, Table]:
+    """Some records of both tables in the columns that can be read without the others.
+
+    What a label stands for, and the position of an ordinal value, depend on all values there are.
+    """
+    plain = [
+        name
+        for name in names
+        if original.schema[name].kind is not Kind.ORDINAL
+        and name not in original.nodes
+        and name not in protected.nodes
+    ]
+    return original.select(plain).take(rows[0]), protected.select(plain).take(rows[1])
 
 
 def _those(weights: Floats | None, rows: Ints | slice) -> Floats | None:

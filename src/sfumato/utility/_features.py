@@ -261,6 +261,13 @@ class FeaturePair:
         return {sort: np.flatnonzero(sorts == sort) for sort in ("number", "share", "hole")}
 
 
+def column_spans(evidence: Evidence, name: str) -> tuple[Floats, Cover]:
+    """What `spans_of` reads of a column, once for all models of the same records."""
+    original, protected = evidence.original, evidence.protected
+    assert protected is not None
+    return evidence.remember(("spans", name), lambda: spans_of(original, protected, name))
+
+
 def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_CATEGORIES) -> FeaturePair:
     """Make features of these columns of both tables.
 
@@ -275,7 +282,7 @@ def features_of(evidence: Evidence, names: tuple[str, ...], *, many: int = MAX_C
     columns: list[str] = []
     sorts: list[Sort] = []
     for name in names:
-        numbers, spans = spans_of(evidence.original, evidence.protected, name)
+        numbers, spans = column_spans(evidence, name)
         if evidence.original.schema[name].kind is Kind.NOMINAL:
             pair = shares_of(numbers, spans, many=many)
             sorts += ["share"] * pair[0].shape[1]

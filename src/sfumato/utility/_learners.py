@@ -13,6 +13,9 @@ from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.kernels.regression import fit_linear, fit_logistic, with_constant
 
+#: Largest slope of the mean log-likelihood at which chances are known well enough to guess by them.
+_FLAT_ENOUGH = 1e-6
+
 Model: TypeAlias = Literal["linear", "forest", "guess"]
 
 
@@ -69,7 +72,7 @@ def _logistic(lessons: Training, tested: Floats, _seed: int, *, n_classes: int) 
 
     present, codes = np.unique(lessons.answers.astype(np.int64), return_inverse=True)
     design, shares = with_constant(lessons.features), np.eye(len(present))[codes]
-    coefficients = fit_logistic(design, shares, lessons.weights, ridge=1.0)
+    coefficients = fit_logistic(design, shares, lessons.weights, ridge=1.0, flat=_FLAT_ENOUGH)
     chances = np.zeros((len(tested), n_classes))
     chances[:, present] = softmax(with_constant(tested) @ coefficients, axis=1)
     return chances

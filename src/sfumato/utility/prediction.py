@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -19,13 +19,13 @@ from sfumato.utility._features import (
     MAX_CATEGORIES,
     RECORDS_HELP,
     TargetMeasure,
+    column_spans,
     features_of,
     shares_of,
     standardise_pair,
     weights_of_both,
 )
 from sfumato.utility._learners import Learner, Model, Training, learner
-from sfumato.utility._readings import spans_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +57,18 @@ class PredictionMeasure(TargetMeasure):
         },
     )
     folds: int = param(5, "Number of parts of the original, each predicted in turn (folds).", ge=2, le=20)
-    repeats: int = param(2, "Number of times the original is split again.", ge=1, le=100)
+    repeats: int = param(2, "Number of times the original is split; a sample is split once.", ge=1, le=100)
     trees: int = param(100, "Number of trees of a forest.", ge=1, le=2000, when="model=forest")
 
     def verdict(self, task: Task, guesses: Floats) -> float:
         """Score guesses for all records of a task."""
         raise NotImplementedError  # abstract: classes and numbers have their own
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Split all records as often as asked, or each sample once: it is another split anyhow."""
+        is_sampled = max(len(evidence.original), len(evidence.protected or ())) > self.records
+        measure = replace(self, repeats=1) if is_sampled else self
+        return super(PredictionMeasure, measure).measure(evidence, run)
 
     def fit(self, evidence: Evidence, run: Run) -> Score:
         """Train and test every target, as often as asked."""
@@ -131,9 +137,9 @@ class Prediction(PredictionMeasure):
     can do better than the original.
 
     **Doubt.** The value depends on how the original is cut; the interval goes from the worst to the best of
-    the ``repeats``. Tables above ``records`` are sampled, and the status is then approximate. "linear" is a
-    logistic regression with a ridge of 1, "forest" a random forest of scikit-learn. Beyond 20 classes the
-    rarest count as one. Averages are over the classes that the original has.
+    the ``repeats``. Of tables above ``records`` each sample is cut once, and the status is then approximate.
+    "linear" is a logistic regression with a ridge of 1, "forest" a random forest of scikit-learn. Beyond 20
+    classes the rarest count as one. Averages are over the classes that the original has.
 
     **Missing.** Records whose target is missing neither teach nor test. A predictor that is missing or a
     wildcard is a feature of its own. Generalised values teach by their expectation: ranges by their middle,
@@ -205,9 +211,9 @@ class PredictionError(PredictionMeasure):
     same folds. Lower is better; the mean over several targets, ``by_column`` has each.
 
     **Doubt.** The value depends on how the original is cut; the interval goes from the best to the worst of
-    the ``repeats``. Tables above ``records`` are sampled, and the status is then approximate. "linear" is a
-    least-squares regression with a ridge of 1, "forest" a random forest of scikit-learn. One far value weighs
-    heavily in squares: "mae" is calmer.
+    the ``repeats``. Of tables above ``records`` each sample is cut once, and the status is then approximate.
+    "linear" is a least-squares regression with a ridge of 1, "forest" a random forest of scikit-learn. One
+    far value weighs heavily in squares: "mae" is calmer.
 
     **Missing.** Records whose target is missing neither teach nor test. A predictor that is missing or a
     wildcard is a feature of its own. Generalised values teach by their expectation: ranges by their middle,
@@ -256,9 +262,8 @@ class PredictionError(PredictionMeasure):
 
 def _task(evidence: Evidence, target: str, predictors: tuple[str, ...], *, classes: bool) -> Task | None:
     """Put together what is learnt and tested of one target; None where there is nothing to tell apart."""
-    assert evidence.protected is not None
     features = features_of(evidence, predictors)
-    numbers, spans = spans_of(evidence.original, evidence.protected, target)
+    numbers, spans = column_spans(evidence, target)
     original_weights, released_weights = weights_of_both(evidence)
     there, taught = np.flatnonzero(~np.isnan(numbers)), np.flatnonzero(~spans.uninformative)
     places = np.full(len(numbers) + 1, -1, dtype=np.int64)  # a source of −1 is the last: nobody

@@ -19,12 +19,12 @@ from sfumato.utility._features import (
     RECORDS_HELP,
     FeaturePair,
     TargetMeasure,
+    column_spans,
     features_of,
     shares_of,
     standardise_pair,
     weights_of_both,
 )
-from sfumato.utility._readings import spans_of
 
 #: A regressor follows from those before it if they leave less than this share of its variance.
 _FOLLOWS = 1e-7
@@ -116,9 +116,8 @@ class CoefficientOverlap(TargetMeasure):
 
     def _fits(self, evidence: Evidence, target: str) -> Iterator[tuple[RegressionFit, RegressionFit]]:
         """Fit one target in both tables: one pair of fits, or one for each class."""
-        assert evidence.protected is not None
         features = features_of(evidence, self.predictors_of(evidence, target))
-        numbers, spans = spans_of(evidence.original, evidence.protected, target)
+        numbers, spans = column_spans(evidence, target)
         present = ~np.isnan(numbers), ~spans.uninformative
         weights = tuple(each[there] for each, there in zip(weights_of_both(evidence), present, strict=True))
         nominal = evidence.original.schema[target].kind is Kind.NOMINAL

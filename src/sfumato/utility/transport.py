@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,10 +45,10 @@ class EarthMoversDistance(DistributionMeasure):
 
     **Doubt.** Exact up to ``records`` distinct records in either table, and up to ``matched`` records where
     both tables have as many: then the least work is that of a one-to-one assignment, which is solved with a
-    proof (to nine digits; without missing numbers, weights and sets of categories). Above, equally many
-    records are drawn from both tables, pairs together where records map, ``draws`` times: the mean of such
-    draws lies above the true distance, and approaches it as ``records`` grows. The status then is
-    approximate, with the interval of the draws. Each table counts by its own weights, if it has any. A
+    proof (to nine digits; without missing numbers, weights and sets of categories). Above, ``sample`` records
+    are drawn from each table, pairs together where records map, ``draws`` times: the mean of such draws lies
+    above the true distance, and approaches it as ``sample`` grows. The status then is approximate, with the
+    interval of the draws. Each table counts by its own weights, if it has any. A
     generalised number is taken at its middle, and a set of categories at the middle of them: nearer to each
     of them than they are to each other.
 
@@ -57,7 +56,7 @@ class EarthMoversDistance(DistributionMeasure):
     missing one: suppression costs utility.
 
     **Cost.** Up to :math:`O(n^3)` time and :math:`O(n^2)` memory in the records solved at once, which
-    ``records`` bounds; assignment takes between :math:`n` and :math:`n^2` per round and memory
+    ``records`` and ``sample`` bound; assignment takes between :math:`n` and :math:`n^2` per round and memory
     :math:`O(n)`, for 20,000 records five seconds to a minute.
     """
 
@@ -75,6 +74,7 @@ class EarthMoversDistance(DistributionMeasure):
         20_000, "Largest number of records matched one to one, if both tables have as many.", ge=2,
         le=1_000_000, unit="records",
     )  # fmt: skip
+    sample: int = param(2000, "Number of records in each sample of larger tables.", ge=2, le=20_000)
     draws: int = param(5, "Number of samples of larger tables.", ge=2, le=1000)
 
     def quick(self) -> EarthMoversDistance:
@@ -87,14 +87,10 @@ class EarthMoversDistance(DistributionMeasure):
         names, n, m = self.columns(evidence), len(evidence.original), len(evidence.protected)
         weighted = evidence.original.weights is not None or evidence.protected.weights is not None
         one_to_one = n == m and not weighted
-        # A few times as many records as are solved exactly tell whether all are too many.
-        heads = tuple(np.arange(min(size, 4 * self.records)) for size in (n, m))
         drawn = self._draw_samples(evidence, run)
-        some = coordinates_of(evidence, names, _concatenate_rows(heads, *drawn))
-        too_many = any(
-            len(_distinct_records(side[: len(head)], None)[0]) > self.records
-            for side, head in zip((some.first, some.second), heads, strict=True)
-        )
+        some = coordinates_of(evidence, names, drawn)
+        # What is drawn mostly tells whether all are too many.
+        too_many = any(_count_distinct(side) > self.records for side in (some.first, some.second))
         if not too_many or (one_to_one and n <= self.matched):
             space = coordinates_of(evidence, names)
             score = None if too_many else self._exact_work(space, of=n if one_to_one else None)
@@ -102,7 +98,7 @@ class EarthMoversDistance(DistributionMeasure):
                 score = self._work_of_assignment(space, run)
             if score is not None:
                 return score
-        return self._score_samples(some, heads, run)
+        return self._score_samples(some, run)
 
     def _exact_work(self, space: Coordinates, of: int | None) -> Score | None:
         """The least work between all records; None if too many of them are distinct."""
@@ -138,26 +134,31 @@ class EarthMoversDistance(DistributionMeasure):
         details = {"columns": width, "records": n, "matched": "one to one"}
         return Score(value=most * float(np.sqrt(squares).mean()), details=details)
 
-    def _draw_samples(self, evidence: Evidence, run: Run) -> list[tuple[Ints, Ints]]:
-        """The rows of equally many records of both tables, pairs where records map."""
+    def _draw_samples(self, evidence: Evidence, run: Run) -> tuple[Ints, Ints]:
+        """The rows of equally many records of both tables, pairs where they map, sample after sample."""
         assert evidence.protected is not None  # `refuses` saw to it
         n, m, source_rows = len(evidence.original), len(evidence.protected), evidence.source_rows
-        size, drawn = min(self.records, n, m), []
+        size = min(self.sample, self.records, n, m)
+        rows, released = (np.empty((self.draws, size), dtype=np.int64) for _ in range(2))
         for draw in range(self.draws):
             rng = run.rng("sample", draw)
-            released = rng.choice(m, size, replace=False)
-            rows = rng.choice(n, size, replace=False) if source_rows is None else source_rows[released]
-            drawn.append((rows, released))
-        return drawn
+            released[draw] = rng.choice(m, size, replace=False)
+            if source_rows is None:
+                rows[draw] = rng.choice(n, size, replace=False)
+            else:
+                rows[draw] = source_rows[released[draw]]
+                nobodys = rows[draw] < 0
+                rows[draw, nobodys] = rng.integers(n, size=int(nobodys.sum()))
+        return rows.ravel(), released.ravel()
 
-    def _score_samples(self, some: Coordinates, heads: tuple[Ints, ...], run: Run) -> Score:
-        """The mean work between the samples, which lie one after another behind the heads of both tables."""
-        size = (len(some.first) - len(heads[0])) // self.draws
+    def _score_samples(self, some: Coordinates, run: Run) -> Score:
+        """The mean work between the samples, which lie one after another."""
+        size = len(some.first) // self.draws
         costs, of = [], size if some.first_weights is None and some.second_weights is None else None
         for draw in run.track(self.title, range(self.draws), total=self.draws):
-            parts = [slice(len(head) + draw * size, len(head) + (draw + 1) * size) for head in heads]
-            first = _distinct_records(some.first[parts[0]], _those(some.first_weights, parts[0]))
-            second = _distinct_records(some.second[parts[1]], _those(some.second_weights, parts[1]))
+            part = slice(draw * size, (draw + 1) * size)
+            first = _distinct_records(some.first[part], _those(some.first_weights, part))
+            second = _distinct_records(some.second[part], _those(some.second_weights, part))
             costs.append(transport_cost(some, *first, *second, of=of))
         return Score(
             value=float(np.mean(costs)),
@@ -168,14 +169,12 @@ class EarthMoversDistance(DistributionMeasure):
         )
 
 
-def _concatenate_rows(*pairs: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """The rows of both tables of several parts, one part after another."""
-    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    return first, second
-
-
 def _those(weights: Floats | None, rows: slice) -> Floats | None:
     return None if weights is None else weights[rows]
+
+
+def _count_distinct(points: Floats) -> int:
+    return pl.DataFrame(points, orient="row").unique().height
 
 
 def _distinct_records(points: Floats, weights: Floats | None) -> tuple[Floats, Floats]:

@@ -657,6 +657,34 @@ def test_risks_that_nobody_held_stand_beside_and_a_winner_that_protects_nobody_s
     assert found.to_dict()["outcomes"][0]["beside"]["k-anonymity"]["value"] == 1
 
 
+def test_of_many_persons_some_are_looked_for_beside_a_ranking(monkeypatch):
+    case = EvaluationCase(Table(pl.DataFrame({"x": np.arange(60.0)}), CASE.table.schema))
+    monkeypatch.setattr(DistanceLinkage, "scales", replace(DistanceLinkage.scales, persons_drawn=50))
+    monkeypatch.setattr("sfumato.study.compare._PERSONS_DRAWN", 20)
+    found = compare(case, [Step(Shift())], Run(seed=1), ranked_by=Lost(), target=Target(Moved(), 0.1))
+    score = found.winner.other_risks["dbrl"]
+    assert score.status is Status.APPROXIMATE
+    assert "20 persons drawn" in score.reason
+    assert score.interval[0] <= score.value <= score.interval[1]
+
+
+def test_many_records_are_looked_at_once_where_the_level_is_far(monkeypatch):
+    """One setting tells how much runs differ; of small tables three do."""
+    counts = []
+
+    def shift(self, rng):
+        counts[-1] += 1
+        return self.by + rng.normal(0, 0.01)
+
+    monkeypatch.setattr(_NoisyShift, "shift", shift)
+    for many in (20_000, 2):
+        monkeypatch.setattr("sfumato.study.level._MANY_RECORDS", many)
+        counts.append(0)
+        found = reach(Step(_NoisyShift()), CASE, Target(Moved(), 30.0), Run(seed=1), repeats=3)
+        assert found.value == pytest.approx(30, abs=0.3)
+    assert counts[1] < counts[0]
+
+
 def test_the_default_sees_all_keys_or_says_which_not():
     mixed = people()
     assert held_by_default(EvaluationCase(mixed)).name == ("dbrl" if _mixed(mixed) else "rank-linkage")

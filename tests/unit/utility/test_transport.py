@@ -17,6 +17,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.utility._coordinates import coordinates_of, distances
 from sfumato.utility.slices import SlicedEarthMoversDistance, mean_shadow
 from sfumato.utility.transport import EarthMoversDistance
 
@@ -121,6 +122,50 @@ def test_large_tables_are_sampled_and_say_so():
     assert rough.interval[0] <= rough.value <= rough.interval[1]
     assert rough.details["records"] == 150
     assert exact.value < rough.value < 2 * exact.value  # a sample overstates it, as the docstring says
+
+
+def test_a_sample_is_no_larger_than_asked():
+    x = np.random.default_rng(4).normal(size=(600, 2))
+    found = emd(numeric(x), numeric(x[:-1] + 0.1), EarthMoversDistance(records=300, sample=50))
+    assert found.details["records"] == 50
+    few = emd(numeric(x[:40]), numeric(x[:39] + 0.1), EarthMoversDistance(records=40, sample=5))
+    assert few.status is Status.OK  # what can be solved as a whole is
+
+
+def test_released_records_of_nobody_are_sampled_too():
+    x = np.random.default_rng(5).normal(size=(300, 2))
+    rows = np.where(np.arange(300) < 30, -1, np.arange(300))
+    found = emd(numeric(x), numeric(x + 0.1), EarthMoversDistance(records=100, matched=2), rows=rows)
+    assert found.status is Status.APPROXIMATE
+    assert 0 < found.value < np.inf
+
+
+def test_some_records_lie_where_they_lie_among_all():
+    """Ranges, ordinal positions and labels are those of whole tables, though few records are read."""
+    rng = np.random.default_rng(7)
+    nodes = Nodes.of({"ab": ["a", "b"], "c": ["c"]}, leaves=["a", "b", "c"])
+    kinds = [Kind.CONTINUOUS, Kind.NOMINAL, Kind.ORDINAL, Kind.CONTINUOUS, Kind.NOMINAL]
+    x, y = (
+        table_of(
+            [
+                [None, *rng.normal(size=79)],
+                np.array(list("klmn"))[rng.integers(0, 4, 80)],
+                rng.integers(0, 40, 80),
+                rng.normal(size=80),
+                np.array(list("abc"))[rng.integers(0, 3, 80)],
+            ],
+            kinds,
+        )
+        for _ in range(2)
+    )
+    labels = pl.Series(np.where(rng.random(80) < 0.5, "ab", "c"), dtype=nodes.dtype)
+    coarse = intervals(np.floor(y.frame["c3"].to_numpy()), np.ceil(y.frame["c3"].to_numpy()))
+    y = Table(y.frame.with_columns(c3=coarse, c4=labels), y.schema, nodes={"c4": nodes})
+    evidence, names = Evidence(x, Release.of(y)), ("c0", "c1", "c2", "c3", "c4")
+    rows = rng.choice(80, 30), rng.choice(80, 20)
+    whole, some = coordinates_of(evidence, names), coordinates_of(evidence, names, rows)
+    among_all = distances(whole, whole.first[rows[0]], whole.second[rows[1]])
+    np.testing.assert_array_equal(distances(some, some.first, some.second), among_all)
 
 
 def test_triangle_inequality():
