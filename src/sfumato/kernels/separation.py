@@ -111,8 +111,8 @@ def _take(  # noqa: PLR0917  — arrays of one search
     before: Rows,
     after: Rows,
     settled: Ints,
-    goes_on: bool,
-    room: Room,  # noqa: FBT001
+    goes_on: bool,  # noqa: FBT001
+    room: Room,
 ) -> tuple[int, Ints]:
     """Cut groups finer by a column: one row alone is settled; count the others, and keep them if wanted."""
     (values, nexts), (rests, sizes, ends), (finer, finer_sizes, finer_ends) = columns, before, after
