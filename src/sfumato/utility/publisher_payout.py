@@ -51,9 +51,11 @@ class PublisherPayout(Measure):
 
     Examples
     --------
-    >>> original = pl.DataFrame({"age": [20, 30, 40, 60]})
-    >>> found = sfumato.assess(original, original, measures=["publisher-payout"])["publisher-payout"]
-    >>> found.value, found.details["attacked"]
+    >>> schema = Schema((Column("age", Kind.CONTINUOUS, Role.KEY),))
+    >>> table = Table(pl.DataFrame({"age": [20, 30, 40, 60]}), schema)
+    >>> evidence = Evidence(table, Release.record_by_record(table))
+    >>> score = PublisherPayout().score(evidence, Run(seed=1))
+    >>> score.value, score.details["attacked"]
     (0.75, 4)
     """
 
@@ -76,21 +78,21 @@ class PublisherPayout(Measure):
         trades=True,
     )
 
-    adversary: Literal["prosecutor", "journalist"] = param(
-        "prosecutor",
+    knows: Literal["members", "population"] = param(
+        "members",
         "What the adversary knows.",
         choices={
-            "prosecutor": "Who is in the table.",
-            "journalist": "Not who is in the table: chances are those in the population.",
+            "members": "Who is in the table, as a prosecutor does.",
+            "population": "The population, but not who is in the table, as a journalist does.",
         },
         synonyms={
-            "ProfitabilityJournalist": "journalist",
-            "ProfitabilityJournalistNoAttack": "journalist",
+            "ProfitabilityJournalist": "population",
+            "ProfitabilityJournalistNoAttack": "population",
         },
     )
     population: Resource | None = param(
         None, "The table of the population; by default weights estimate it.", holds="table",
-        when="adversary=journalist",
+        when="knows=population",
     )  # fmt: skip
     benefit: float = param(1200.0, "What a record is worth to the publisher.", symbol="B", gt=0, le=1e12)
     loss: float = param(300.0, "What a re-identified person costs the publisher.", symbol="L", **_PRICE)
@@ -100,9 +102,11 @@ class PublisherPayout(Measure):
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Score the loss and the chances, and have the adversary attack where it pays."""
         lost = registry.measure("non-uniform-entropy")().score(evidence, run)
-        given = {} if self.population is None else {"population": str(self.population)}
-        named = given if self.adversary == "journalist" else {}
-        risk = registry.measure(f"{self.adversary}-risk").from_dict(named).score(evidence, run)
+        name, given = "prosecutor-risk", dict[str, Any]()
+        if self.knows == "population":
+            name = "journalist-risk"
+            given = {} if self.population is None else {"population": str(self.population)}
+        risk = registry.measure(name).from_dict(given).score(evidence, run)
         for part in (lost, risk):
             if part.status not in (Status.OK, Status.APPROXIMATE) or part.by_record is None:  # fmt: skip
                 return Score.not_estimable(part.reason)

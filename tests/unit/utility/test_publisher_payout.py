@@ -59,10 +59,10 @@ def test_a_journalist_knows_the_population_only():
     people = table_of(town=["a"] * 10 + ["b"] * 2)
     given = {"benefit": 100, "loss": 100, "gain": 100, "price": 20}
     found = score_of(
-        table, table, resources={"people": people}, adversary="journalist", population="people", **given
+        table, table, resources={"people": people}, knows="population", population="people", **given
     )
     assert found.value == pytest.approx(1 - 0.5 / 2)  # b is found by half of the tries, a is not tried
-    refused = score_of(table, table, adversary="journalist", **given)
+    refused = score_of(table, table, knows="population", **given)
     assert refused.status is Status.NOT_ESTIMABLE
     assert "population" in refused.reason
 
