@@ -26,8 +26,8 @@ _FLOAT_TOLERANCE = 1e-9
 _LARGEST_CHANCE = 0.5
 #: Beyond, nothing is gained, and powers of e end.
 _LARGEST_EPSILON = 500.0
-#: Sizes of classes that are looked at at a time.
-_SIZES = 4096
+#: Counts that are looked at at a time, and what their chances may be off by rounding.
+_COUNTS, _MARGIN = 1024, 1e-6
 
 
 class PrivateRecoding(PrivateMethod):
@@ -96,7 +96,7 @@ class PrivateRecoding(PrivateMethod):
     gives = Gives(generalised=True, suppressed=True, other_records=True)
 
     levels: PerColumn[int] = param(
-        1, "Level of the hierarchy to show, chosen without the data: 0 is the values themselves.",
+        0, "Level of the hierarchy to show, chosen without the data: 0 is the values themselves.",
         ge=0, le=99, symbol="ℓ",
     )  # fmt: skip
     delta: float = param(
@@ -167,20 +167,26 @@ def smallest_class(epsilon: float, delta: float, chance: float) -> int:
 
 @cache
 def delta_of(k: int, epsilon: float, chance: float) -> float:
-    """The δ of sampling with a chance and classes of at least k, at an ε of no less than −ln(1 − chance)."""
-    from scipy.special import betainc  # slow to import
+    r"""The δ of sampling with a chance and classes of at least k, at an ε of no less than −ln(1 − chance).
+
+    That a class of m shows a count of a or more differs by
+    :math:`\beta P(X_{m-1} = a - 1) - (e^\varepsilon - 1) P(X_{m-1} \ge a)`, which rises with m while
+    :math:`\gamma m \le a - 1` and falls from there on: so for each a one m is looked at.
+    """
+    from scipy.special import betainc, betaln  # slow to import
 
     epsilon = min(epsilon, _LARGEST_EPSILON)
-    chance = min(chance * (1 + _FLOAT_TOLERANCE), -math.expm1(-epsilon))
-    border = 1 - (1 - chance) * math.exp(-epsilon)
-    # By Chernoff no class of m people has more than the border of them drawn with a chance above e^(−m·rate).
+    border = -math.expm1(math.log1p(-chance) - epsilon)
+    # By Chernoff a class of m has more than the border of them drawn with a chance of e^(−m·rate) at most.
     rate = border * math.log(border / chance) - (1 - border) * epsilon
     worst, first = 0.0, k
-    while math.exp(-first * rate) > worst:
-        m = np.arange(first, first + _SIZES, dtype=np.float64)
-        least = np.maximum(k, np.minimum(np.floor(border * m) + 1, m))  # all of them are always too many
-        with_it = np.where(least <= m, betainc(least, np.maximum(m - least, 0) + 1, chance), 0.0)
-        without = np.where(least <= m - 1, betainc(least, np.maximum(m - 1 - least, 0) + 1, chance), 0.0)
-        worst = max(worst, float((with_it - math.exp(epsilon) * without).max()))
-        first += _SIZES
-    return worst * (1 + _FLOAT_TOLERANCE)
+    while math.exp(-(first - 1) / border * rate) > worst:
+        least = np.arange(first, first + _COUNTS, dtype=np.float64)
+        others = np.maximum(np.floor((least - 1) / border), least - 1)  # m without the record
+        logs = least * math.log(chance) + (others - least + 1) * math.log1p(-chance) - np.log1p(others)
+        just = np.exp(logs - betaln(others - least + 2, least))  # the chance that it makes the difference
+        beyond = others >= least
+        more = np.where(beyond, betainc(least, np.where(beyond, others - least + 1, 1.0), chance), 0.0)
+        worst = max(worst, float((just - math.expm1(epsilon) * more).max()))
+        first += _COUNTS
+    return worst * (1 + _MARGIN)

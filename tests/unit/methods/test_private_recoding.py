@@ -38,7 +38,7 @@ def test_delta_is_what_neighbours_differ_by(epsilon, part, k):
     chance = -math.expm1(-epsilon) * part
     pairs = [(shown(m, k, chance), shown(m - 1, k, chance)) for m in range(1, 280)]
     assert max(excess(*pair, epsilon) for pair in pairs) == pytest.approx(
-        delta_of(k, epsilon, chance), rel=1e-6
+        delta_of(k, epsilon, chance), rel=1e-5
     )
     assert max(excess(second, first, epsilon) for first, second in pairs) < 1e-12
 
@@ -50,7 +50,7 @@ def test_the_theorem_of_li_qardaji_and_su_asks_for_no_less(epsilon):
     for k in (5, 20, 60):
         n = np.arange(math.ceil(k / border - 1), 3000)
         theirs = binom.sf(np.floor(border * n), n, chance).max()
-        assert delta_of(k, epsilon, chance) <= theirs * (1 + 1e-6)
+        assert delta_of(k, epsilon, chance) <= theirs * (1 + 1e-5)
 
 
 @examples(100)
@@ -113,8 +113,8 @@ def test_few_records_leave_nobody():
 def test_what_is_refused():
     table, _ = people()
     with pytest.raises(RefusedError, match="hierarchies"):
-        PrivateRecoding().apply(table, Run(seed=1))
+        PrivateRecoding(levels=1).apply(table, Run(seed=1))
     with pytest.raises(RefusedError, match=r"at most 0\.63"):
         PrivateRecoding(levels=0, share=0.7).apply(table, Run(seed=1))
-    built = PrivateRecoding(domain="data").apply(table.aimed_at(["sex"]), Run(seed=1))
+    built = PrivateRecoding(levels=1, domain="data").apply(table.aimed_at(["sex"]), Run(seed=1))
     assert not built.budget.spent[0].kept
