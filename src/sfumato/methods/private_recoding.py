@@ -26,6 +26,8 @@ _FLOAT_TOLERANCE = 1e-9
 _LARGEST_CHANCE = 0.5
 #: Beyond, nothing is gained, and powers of e end.
 _LARGEST_EPSILON = 500.0
+#: With less no class is large enough.
+_LEAST_DELTA = 1e-100
 #: Counts that are looked at at a time, and what their chances may be off by rounding.
 _COUNTS, _MARGIN = 1024, 1e-6
 
@@ -113,6 +115,8 @@ class PrivateRecoding(PrivateMethod):
         most = -math.expm1(-self.epsilon / self.records)
         if self.share is not None and self.share > most:
             return f"`share` of {self.name} must be at most {most:.6g} for this ε, got: {self.share:g}"
+        if self._of_a_record()[1] < _LEAST_DELTA:
+            return f"{self.name} has no δ left for each of so many records: lower `records` or ε"
         return super().refuses(table)
 
     def why_undeclared(self, table: Table) -> str | None:
@@ -125,10 +129,15 @@ class PrivateRecoding(PrivateMethod):
             f"{quoted(built)} (`domain` data builds them from the data; level 0 needs none)"
         )
 
+    def _of_a_record(self) -> tuple[float, float]:
+        """The ε and δ of each record of a person that together are those of the person."""
+        part = self.epsilon / self.records
+        share = math.exp(part - self.epsilon) * math.expm1(-part) / math.expm1(-self.epsilon)
+        return part, self.delta * share
+
     def protect(self, table: Table, run: Run) -> Release:
         """Draw the records, show them at their levels, and leave out small classes."""
-        epsilon = self.epsilon / self.records
-        delta = self.delta * math.expm1(epsilon) / math.expm1(self.epsilon)  # of one record of several
+        epsilon, delta = self._of_a_record()
         chance = self.share or min(-math.expm1(-epsilon) * (1 - _FLOAT_TOLERANCE), _LARGEST_CHANCE)
         k = smallest_class(epsilon, delta, chance)
         hierarchies = hierarchies_of(table, run)[0] if any(map(self.levels.__getitem__, table.chosen)) else {}
