@@ -151,7 +151,7 @@ def cell_cost(objective, name, value, level, column):
     return (len(members) - 1) / (len(TREES[name]) - 1)
 
 
-def value_of(objective, aggregate, records, keys, levels, *, failing):
+def value_of(objective, aggregate, records, keys, levels, *, failing, importance=None, balance=0.5):
     rows = shown_at(records, keys, levels)
     n = len(records)
     kept = {row: [i for i in members if i not in failing] for row, members in groups_of(rows).items()}
@@ -163,23 +163,28 @@ def value_of(objective, aggregate, records, keys, levels, *, failing):
     if objective == "classification":
         right = sum(max(Counter(records[i][3] for i in m).values()) for m in kept.values())
         return (n - right) / n
-    means, bits, held = [], 0.0, 0.0
+    means, weights, bits, held = [], [], 0.0, 0.0
     for key, level in zip(keys, levels, strict=True):
         column = [record["abc".index(key)] for record in records]
         known = [i for i in range(n) if column[i] is not None]
         costs = [cell_cost(objective, key, column[i], None if i in failing else level, column) for i in known]
+        factors = [min(2 * balance, 1) if i in failing else min(2 - 2 * balance, 1) for i in known]
+        costs = [cost * factor for cost, factor in zip(costs, factors, strict=True)]
         bits += sum(costs)
         held += sum(cell_cost(objective, key, column[i], None, column) for i in known)
         if known:
             means.append(sum(costs) / len(known))
+            weights.append((importance or {}).get(key, 1.0))
     if objective == "non-uniform-entropy":
         return bits / held if held else 0.0
     if objective == "loss" and aggregate == "geometric":
-        return math.prod(1 + mean for mean in means) ** (1 / len(means)) - 1 if means else 0.0
-    return sum(means) / len(means) if means else 0.0
+        logs = [weight * math.log1p(mean) for weight, mean in zip(weights, means, strict=True)]
+        return math.expm1(sum(logs) / sum(weights)) if means else 0.0
+    both = zip(weights, means, strict=True)
+    return sum(weight * mean for weight, mean in both) / sum(weights) if means else 0.0
 
 
-def naive(records, keys, *, k, model, objective, aggregate, suppression):
+def naive(records, keys, *, k, model, objective, aggregate, suppression, **weighing):
     """The best node of all: its value, levels, suppressed records and what becomes of them; or None."""
     limit = math.floor(suppression / 100 * len(records) + 1e-9)
     sensitive = [record[3] for record in records]
@@ -194,7 +199,7 @@ def naive(records, keys, *, k, model, objective, aggregate, suppression):
         }
         if len(failing) > limit:
             continue
-        value = value_of(objective, aggregate, records, keys, levels, failing=failing)
+        value = value_of(objective, aggregate, records, keys, levels, failing=failing, **weighing)
         rank = (round(value, 10), len(failing), sum(levels), levels)
         if best is not None and rank >= best.rank:
             continue

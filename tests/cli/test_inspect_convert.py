@@ -65,6 +65,16 @@ def test_the_screen_explains_every_column(run, people):
     assert run("inspect", "people.csv", "--quiet")[2] == ""
 
 
+def test_it_finds_quasi_identifiers(run, people):
+    code, out, _ = run("inspect", "people.csv", "--combinations", "2")
+    assert code == 0
+    assert "distinction  separation" in out
+    assert re.search(r"age, town +0\.\d{4}", out)
+    found = json.loads(run("inspect", "people.csv", "--combinations", "2", "--json")[1])["quasi_identifiers"]
+    pair = next(each for each in found["strongest"] if each["columns"] == ["age", "town"])
+    assert pair["distinction"] == people.select("age", "town").n_unique() / N
+
+
 def test_json_has_all_of_it(run, people):
     code, out, err = run("inspect", "people.csv", "--json")
     assert (code, err) == (0, "")

@@ -68,6 +68,30 @@ def test_the_node_found_is_that_of_a_naive_scan(records, k, model, objective, ag
     assert f"{release.figures[objective]:.6g}" == f"{wanted.value:.6g}"
 
 
+@examples(120)
+@given(
+    records=people(),
+    k=st.integers(1, 4),
+    aggregate=st.sampled_from(["geometric", "arithmetic"]),
+    suppression=st.sampled_from([0, 30, 60, 100]),
+    importance=st.fixed_dictionaries(dict.fromkeys("abc", st.sampled_from([0.1, 1.0, 7.0]))),
+    balance=st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]),
+)
+def test_importances_and_balance_are_those_of_a_naive_scan(  # noqa: PLR0917
+    records, k, aggregate, suppression, importance, balance
+):
+    given = {"aggregate": aggregate, "suppression": suppression, "importance": importance, "balance": balance}
+    wanted = naive(records, ("a", "b", "c"), k=k, model="", objective="loss", **given)
+    method = GlobalRecoding(k=k, **given)
+    if wanted is None:
+        with pytest.raises(UnreachableError):
+            method.apply(table_of(records), run())
+        return
+    release = method.apply(table_of(records), run())
+    assert tuple(release.fitted.levels[key] for key in "abc") == wanted.levels
+    assert f"{release.figures['loss']:.6g}" == f"{wanted.value:.6g}"
+
+
 # What is asked holds --------------------------------------------------------------------------------------
 
 

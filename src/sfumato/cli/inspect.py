@@ -15,9 +15,11 @@ from sfumato.cli._screen import emit_json, emit_table, say
 from sfumato.errors import count_noun, note_renamed
 
 if TYPE_CHECKING:
+    from sfumato.data.combinations import ColumnCombinations
     from sfumato.data.guess.overview import Overview, Summary
 
 _LONGEST_NAME = 30  # that a screen shows in full
+_COMBINATIONS = 5  # of each size that it shows
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -25,6 +27,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 @click.argument("source")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write a starter plan here.")
 @click.option("--plan", "former", type=click.Path(path_type=Path), hidden=True, help="Now --write-plan.")
+@click.option(
+    "--combinations", type=click.IntRange(min=0), default=0, metavar="N",
+    help="Also find which combinations of up to N columns tell records apart (quasi-identifiers).",
+)  # fmt: skip
 @_options.for_option
 @_options.roles_option
 @_options.reading_options
@@ -32,7 +38,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 @_options.json_option
 @_options.quiet_option
 def command(
-    source: str, *, write_plan: Path | None, former: Path | None, profile: str | None,
+    source: str, *, write_plan: Path | None, former: Path | None, combinations: int, profile: str | None,
     roles: tuple[str, ...], overwrite: bool, as_json: bool, quiet: bool, **options: str | None,
 ) -> None:  # fmt: skip
     """Look into a file."""
@@ -46,7 +52,7 @@ def command(
     originals = [source] if Path(source).is_file() else []
     if plan_path is not None:
         check_writable(plan_path, originals=originals, overwrite=overwrite)
-    found = look_into(source, how, _options.roles_of(roles))
+    found = look_into(source, how, _options.roles_of(roles), combinations)
     size = Path(source).stat().st_size if Path(source).is_file() else None
     if as_json:
         emit_json({"source": source, "format": _format(source), "bytes": size, **found.to_dict()})
@@ -55,6 +61,9 @@ def command(
         sizes = f"{count_noun(found.records, 'record')}, {count_noun(len(found.columns), 'column')}"
         say(f"{source}: {sizes} ({facts})", quiet=quiet)
         _show(found)
+        if found.combinations is not None:
+            click.echo()
+            _show_combinations(found.combinations)
         for warning in found.warnings():
             say(f"note: {warning}", quiet=quiet)
     if plan_path is not None:
@@ -66,11 +75,13 @@ def command(
         say(f"plan: {plan_path}; check every role in it, then `sfumato check {plan_path}`", quiet=quiet)
 
 
-def look_into(source: str, how: Mapping[str, Any], roles: Mapping[str, str] | None = None) -> Overview:
+def look_into(
+    source: str, how: Mapping[str, Any], roles: Mapping[str, str] | None = None, combinations: int = 0
+) -> Overview:
     """Read a file or make a built-in data set, and say what is in it."""
     from sfumato.front import inspect
 
-    return inspect(source, roles=roles, **how)
+    return inspect(source, roles=roles, combinations=combinations, **how)
 
 
 # On the screen --------------------------------------------------------------------------------------------
@@ -80,6 +91,16 @@ def _show(found: Overview) -> None:
     """Show a table; on a narrow screen the reasons have one of their own."""
     heads = ["column", "type", "distinct", "missing", "kind", "role", "why"]
     emit_table(heads, [[*_row(each), _why(each)] for each in found.columns], right=[2, 3], about=0)
+
+
+def _show_combinations(found: ColumnCombinations) -> None:
+    """Show the combinations of each size that tell most records apart."""
+    heads = ["columns", "distinction", "separation", "alone"]
+    rows = [
+        [", ".join(map(_short, names)), *(f"{share:.4f}" for share in shares)]
+        for names, _, *shares in found.strongest(_COMBINATIONS).iter_rows()
+    ]
+    emit_table(heads, rows, right=[1, 2, 3])
 
 
 def _short(name: str) -> str:

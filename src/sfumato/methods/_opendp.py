@@ -89,6 +89,12 @@ def randomised_response(codes: Ints, n_categories: int, *, epsilon: float, tick:
     return drawn
 
 
+def draw_each(count: int, chance: float) -> Flags:
+    """Which of so many are drawn, each with a chance, independently."""
+    drawn = [_coins(stop - start, chance) for start, stop in _blocks(count, None)]
+    return np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.bool_)
+
+
 def _in_blocks(measurement: Any, counts: Ints, tick: Tick | None) -> Ints:
     drawn = np.empty(len(counts), dtype=np.int64)
     for start, stop in _blocks(len(counts), tick):

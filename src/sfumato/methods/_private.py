@@ -78,9 +78,10 @@ class PrivateMethod(Method):
                 "one record may add any number of items"
             )
         reason = self.refuses_generalised(table) or super().refuses(table)
-        return reason or self._why_undeclared(table) or self._too_many(table)
+        return reason or self.why_undeclared(table) or self._too_many(table)
 
-    def _why_undeclared(self, table: Table) -> str | None:
+    def why_undeclared(self, table: Table) -> str | None:
+        """Say which bounds and categories nobody declared."""
         columns = [table.schema[name] for name in table.chosen] if self.domain == "declared" else []
         open_ended = [each.name for each in columns if each.kind is Kind.CONTINUOUS and not _has_bounds(each)]
         if open_ended:
@@ -186,9 +187,11 @@ class ByColumnMethod(LocalMethod):
     )
 
 
-def spending(mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, rho: float = 0.0) -> Spending:
+def spending(
+    mechanism: str, neighbours: Neighbours, *, epsilon: float = 0.0, delta: float = 0.0, rho: float = 0.0
+) -> Spending:
     """One step of a budget; who is hidden is filled in by the method."""
-    return Spending(mechanism, epsilon=epsilon, rho=rho, neighbours=neighbours)
+    return Spending(mechanism, epsilon=epsilon, delta=delta, rho=rho, neighbours=neighbours)
 
 
 # Numbers -----------------------------------------------------------------------------------------------

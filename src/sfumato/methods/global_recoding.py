@@ -59,7 +59,9 @@ class GlobalRecoding(EnforcingMethod):
         L_j = \frac{1}{n} \sum_{i=1}^{n} \frac{|y_{ij}| - 1}{|H_j| - 1}
 
     where :math:`|y_{ij}|` is the number of values of the hierarchy that the label of a record covers,
-    :math:`|H_j|` the number of all, and a suppressed record counts :math:`L = 1` (the loss of ARX). Other
+    :math:`|H_j|` the number of all, and a suppressed record counts :math:`L = 1` (the loss of ARX). With
+    ``importance`` the mean is weighted; with a ``balance`` :math:`b` what is generalised counts
+    :math:`\min(2 - 2b, 1)` times, and what is suppressed :math:`\min(2b, 1)` times. Other
     objectives: *granularity*, *precision*, *non-uniform-entropy*, *discernibility*, *average-class-size* are
     the measures of these names (generalised-information-loss, precision-loss …), *classification* the
     classification-metric of the ``target``.
@@ -143,6 +145,24 @@ class GlobalRecoding(EnforcingMethod):
         },
         when="objective=loss",
         advanced=True,
+    )
+    importance: PerColumn[float] = param(
+        1.0,
+        "How much the loss of a key counts: important keys are generalised last.",
+        ge=0.001,
+        le=1000,
+        symbol="w",
+        when="objective=loss",
+        advanced=True,
+    )
+    balance: float = param(
+        0.5,
+        "What counts less: below a half suppressing, above a half generalising.",
+        ge=0,
+        le=1,
+        when="objective=loss",
+        advanced=True,
+        hint="at 0.5 both count in full; at 0 suppressing costs nothing, at 1 generalising",
     )
     target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
     local: bool = param(
@@ -244,7 +264,8 @@ class GlobalRecoding(EnforcingMethod):
         lattice, table = part.lattice, part.table
         flat, n = np.zeros(lattice.starts.shape), len(table)
         if self.objective == "loss":
-            return hierarchy_loss(lattice, self.aggregate), ()
+            importance = np.array([self.importance[key.column.name] for key in lattice.keys])
+            return hierarchy_loss(lattice, self.aggregate, importance, self.balance), ()
         if self.objective in MEASURES:
             return measured_loss(lattice, table, MEASURES[self.objective], part.run), ()
         if self.objective == "discernibility":

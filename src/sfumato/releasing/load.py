@@ -228,29 +228,46 @@ def _with_lone_records(table: Table, measures: Sequence[Measure]) -> Table:
     return table.tell_apart(alone)
 
 
-def inspect(data: Any, *, roles: Mapping[str, str] | None = None, **reading: Any) -> Overview:
+def inspect(
+    data: Any, *, roles: Mapping[str, str] | None = None, combinations: int = 0, **reading: Any
+) -> Overview:
     """Say what is in a table: what each column seems to be and why, and who is alone in the likely keys.
 
     ``data`` is a path, a plan, a pandas, polars or Arrow table or a ``Table``; ``roles`` are those that are
-    decided, ``{"edu": "key"}``. ``reading`` says how a file is to be read (``delimiter``, ``decimal``,
-    ``encoding``, ``header``, ``sheet``). The result shows itself; ``.schema`` is what it proposes.
+    decided, ``{"edu": "key"}``. ``combinations`` of up to so many columns are looked at, too: which of them
+    tell records apart, and so are quasi-identifiers, is in ``.combinations`` of the result. ``reading`` says
+    how a file is to be read (``delimiter``, ``decimal``, ``encoding``, ``header``, ``sheet``). The result
+    shows itself; ``.schema`` is what it proposes.
     """
+    from sfumato.data.combinations import combine_columns
+
+    found, frame = _overview(data, roles or {}, reading)
+    if not combinations:
+        return found
+    return replace(found, combinations=combine_columns(Table(frame, found.schema), combinations))
+
+
+def _overview(
+    data: Any, roles: Mapping[str, str], reading: Mapping[str, Any]
+) -> tuple[Overview, pl.DataFrame]:
+    """What is in a table at a glance, and its frame."""
     from sfumato.data.guess.columns import guess, guess_related
     from sfumato.data.guess.overview import overview_of_schema, survey
 
     require_file(data, reading)
     if is_plan(data) or isinstance(data, Table) or (isinstance(data, str) and data.startswith("builtin:")):
         table = read(data)
-        return overview_of_schema(replace(table, schema=with_roles(table.schema, roles or {})))
+        return overview_of_schema(replace(table, schema=with_roles(table.schema, roles))), table.frame
     if isinstance(data, str | Path):
         contents = read_contents(data, **reading)
         frame, facts, dialect = contents.frame, contents.facts, contents.reading
     else:
         frame, facts, dialect = frames.to_polars(data)[0], {}, None
-    for name in roles or {}:
+    for name in roles:
         if name not in frame.columns:
             raise UnknownNameError.of("column", name, frame.columns)
     guesses = guess(frame, facts)
-    given = [each.with_given_role(roles or {}) for each in guesses]
-    found = survey(frame, given, guess_related(frame, guesses))
-    return replace(found, notes=tuple(dialect.notes()), reading=dialect.to_dict()) if dialect else found
+    found = survey(frame, [each.with_given_role(roles) for each in guesses], guess_related(frame, guesses))
+    if dialect:
+        found = replace(found, notes=tuple(dialect.notes()), reading=dialect.to_dict())
+    return found, frame

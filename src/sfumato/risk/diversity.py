@@ -287,6 +287,63 @@ class RecursiveDiversity(_Diversity):
         return f"some class has fewer than {self.l} sensitive values, so no constant c is large enough"
 
 
+class GrassbergerDiversity(_Diversity):
+    r"""Smallest entropy-l of an equivalence class, its entropy estimated without the bias of small counts.
+
+    .. math::
+
+        l = \min_C \exp\Bigl(\ln n_C - \frac{1}{n_C} \sum_s n_s G(n_s)\Bigr), \qquad
+        G(n) = \psi(n) + \frac{(-1)^n}{2}
+        \Bigl(\psi\bigl(\tfrac{n+1}{2}\bigr) - \psi\bigl(\tfrac{n}{2}\bigr)\Bigr)
+
+    where :math:`n_s` of the :math:`n_C` records of class :math:`C` have the value :math:`s`, and
+    :math:`\psi` is the digamma function. It is no more than the number of values, and no less than 1.
+
+    See Also
+    --------
+    l-diversity : of the values that are there (``kind`` entropy).
+
+    Notes
+    -----
+    **How to read it.** Higher is safer. A class is taken for a sample: of few records the entropy of what
+    they have is lower than that of the people they stand for, and this makes up for it. So it is nearly
+    always above entropy-l, by more than a half in classes of few records: 2 for counts of 5 and 1, where
+    entropy-l is 1.57.
+
+    **Doubt.** An estimate of people nobody has seen: whoever finds a class learns by the values that are
+    there. So no requirement accepts it: ask for ``l(kind=entropy)``.
+
+    **Missing.** As in l-diversity.
+
+    **Units.** A person counts once for each class and value.
+
+    **Cost.** :math:`O(n \log n)`, one sparse count for each sensitive column.
+    """
+
+    name = "grassberger-diversity"
+    synonyms = ("Grassberger", "entropy l-diversity with Grassberger's estimator", "Grassberger estimator")
+    family = "attribute disclosure"
+    title = "Entropy l-diversity by Grassberger's estimator"
+    tells = Tells(
+        record_sentence="the records with its keys stand for about {:.3g} equally frequent sensitive values",
+        why_not_required="it counts values of people who are not in the class: require l(kind=entropy)",
+    )
+    better = "high"
+    bounds = (1.0, math.inf)
+    class_values = ClassValues(independent=True)
+    references = ("grassberger2003", "machanavajjhala2007")
+
+    def of_profiles(self, found: Profiles, classes: Classes) -> Floats:  # noqa: ARG002
+        """The estimate of each class."""
+        from scipy.special import psi  # slow to import
+
+        counts = found.counts.astype(np.float64)
+        signs = np.where(found.counts % 2, -0.5, 0.5)
+        terms = counts * (psi(counts) + signs * (psi((counts + 1) / 2) - psi(counts / 2)))
+        entropies = np.log(found.totals) - np.add.reduceat(terms, found.starts[:-1]) / found.totals
+        return np.clip(np.exp(entropies), 1.0, found.distinct)
+
+
 class PSensitivity(_Diversity):
     r"""Smallest number of distinct sensitive values in an equivalence class (p-sensitive k-anonymity).
 

@@ -89,11 +89,18 @@ def check_tells_analysts(cls: type[Method]) -> None:
     assert len(cls.analyst_note) < _LONG_SENTENCE, "`analyst_note` must be a sentence or two"
 
 
+def _released_nobody(cls: type[Method], release: Release) -> bool:
+    """Whether true chance shows nothing here, as where a private method leaves small tables empty."""
+    return not cls.randomness.replay and not len(release.table)
+
+
 def check_same_seed_same_release(cls: type[Method]) -> None:
     """The same seed gives the same release, unless it must not; another gives another when chance is used."""
     for kind in sorted(cls.kinds):
         table = _table(cls, kind)
         first, other = (_protect_columns(cls(), table, seed) for seed in (5, 6))
+        if _released_nobody(cls, first):
+            continue
         runs = 1 if cls.randomness.replay else _RUNS  # true chance may give the same once
         alike = all(_are_equal_releases(first, _protect_columns(cls(), table, 5)) for _ in range(runs))
         must = "repeat" if cls.randomness.replay else "never repeat"
@@ -212,6 +219,8 @@ def check_engines_agree(cls: type[Method]) -> None:
         usual = _table(cls, kind, missing=0.1)
         table = usual.with_values("other", pl.Series([SENTINEL_WORD] * len(usual)))
         alone = _protect_columns(cls(), table, _SEED, engine=MemoryEngine(FEW_RECORDS))
+        if _released_nobody(cls, alone):
+            continue
         for engine in engines:
             release = _protect_columns(cls(), table, _SEED, engine=engine)
             assert _are_equal_releases(release, alone) == cls.randomness.replay, (

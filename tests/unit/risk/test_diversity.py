@@ -11,7 +11,14 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.risk.diversity import AlphaKAnonymity, LDiversity, PSensitivity, RecursiveDiversity
+from sfumato.errors import PlanError
+from sfumato.risk.diversity import (
+    AlphaKAnonymity,
+    GrassbergerDiversity,
+    LDiversity,
+    PSensitivity,
+    RecursiveDiversity,
+)
 
 NAME = Kind.NOMINAL
 
@@ -184,3 +191,32 @@ def test_numbers_can_be_sensitive():
         Schema((Column("group", NAME, Role.KEY), Column("s", Kind.CONTINUOUS, Role.SENSITIVE))),
     )
     assert score(LDiversity(), table).value == 3
+
+
+# --------------------------------------------------------------------------------------------- Grassberger
+
+
+@pytest.mark.parametrize("counts", [(5, 1), (3, 3), (7, 2, 2, 1), (40, 30, 20, 9, 1), (1, 1), (6,), (1,)])
+def test_grassbergers_estimator_by_its_recursion(counts):
+    """G₁ = −γ − ln 2, G₂ = 2 − γ − ln 2, an odd one as the even one before it, and G₂ₙ₊₂ = G₂ₙ + 2/(2n + 1)."""
+    start = -np.euler_gamma - np.log(2)
+    g = [0.0, start, 2 + start]
+    while len(g) <= max(counts):
+        g.append(g[-1] if len(g) % 2 else g[-1] + 2 / (len(g) - 1))
+    entropy = np.log(sum(counts)) - sum(n * g[n] for n in counts) / sum(counts)
+    found = score(GrassbergerDiversity(), of_counts(counts)).value
+    assert found == pytest.approx(np.clip(np.exp(entropy), 1, len(counts)), rel=1e-12)
+    assert found >= score(LDiversity(kind="entropy"), of_counts(counts)).value - 1e-12
+
+
+def test_grassbergers_estimator_has_less_bias_and_passes_no_gate():
+    rng, shares = np.random.default_rng(2), np.array([0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
+    truth = np.exp(-(shares * np.log(shares)).sum())
+    drawn = [tuple(n for n in rng.multinomial(25, shares) if n) for _ in range(200)]
+    means = [
+        np.mean([score(measure, of_counts(each)).value for each in drawn])
+        for measure in (GrassbergerDiversity(), LDiversity(kind="entropy"))
+    ]
+    assert abs(means[0] - truth) < abs(means[1] - truth)
+    with pytest.raises(PlanError, match="cannot be required"):
+        Requirement.parse("grassberger-diversity >= 2")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.classes import alike_in_all
+from sfumato.data.combinations import ColumnCombinations
 from sfumato.data.guess import words
 from sfumato.data.guess.columns import Guess
 from sfumato.data.guess.kind import shown_order
@@ -153,6 +154,7 @@ class Overview(Tabular):
     notes: tuple[str, ...] = ()  # on how the file was read
     reading: Mapping[str, str] = field(default_factory=dict)  # what a plan says of that
     persons: PersonCounts | None = None
+    combinations: ColumnCombinations | None = None  # where they were asked for
 
     @property
     def schema(self) -> Schema:
@@ -239,6 +241,7 @@ class Overview(Tabular):
                 for group in self.relations
             ],
             "warnings": self.warnings(),
+            **({} if self.combinations is None else {"quasi_identifiers": self.combinations.to_dict()}),
         }
 
 

@@ -166,9 +166,10 @@ def _cell_loss(
     *,
     geometric: bool = False,
     by_information: bool = False,
+    importance: Floats | None = None,
 ) -> CellLoss:
     """Make the objective from the loss of each code at each level, and when it is suppressed."""
-    n_keys, means = len(costs), np.zeros(lattice.starts.shape)
+    n_keys, means, least = len(costs), np.zeros(lattice.starts.shape), np.zeros(lattice.starts.shape)
     totals, held = np.ones(n_keys), np.zeros(n_keys)
     known = np.zeros(n_keys, dtype=np.bool_)
     for place, key in enumerate(lattice.keys):
@@ -178,10 +179,12 @@ def _cell_loss(
         held[place] = most[place] @ amounts
         for level, cost in enumerate(costs[place]):
             means[place, level] = (cost @ amounts) / totals[place]
-    shares = known / max(int(known.sum()), 1)
+            least[place, level] = (np.minimum(cost, most[place]) @ amounts) / totals[place]
+    wanted = known if importance is None else known * importance
+    shares = wanted / (float(wanted.sum()) or 1.0)
     if by_information:  # keys count by what they hold
         shares = totals / (float(held.sum()) or np.inf)
-    terms = (np.log1p(means) if geometric else means) * shares[:, None]
+    terms = (np.log1p(least) if geometric else least) * shares[:, None]
     for place, key in enumerate(lattice.keys):  # a level must not cost less than one below it
         rising = np.minimum.accumulate(terms[place, : key.height][::-1])[::-1]
         terms[place, : key.height] = rising
@@ -189,11 +192,17 @@ def _cell_loss(
     return CellLoss(terms, lattice, means, gains, shares, totals, geometric)
 
 
-def hierarchy_loss(lattice: GeneralisationLattice, aggregate: Aggregate) -> CellLoss:
-    """The share of the hierarchy's leaves that a label covers, 1 if suppressed."""
-    costs = [key.widths for key in lattice.keys]
-    most = [np.append(0.0, np.ones(len(key.leaves) - 1)) for key in lattice.keys]
-    return _cell_loss(lattice, costs, most, geometric=aggregate == "geometric")
+def hierarchy_loss(
+    lattice: GeneralisationLattice,
+    aggregate: Aggregate,
+    importance: Floats | None = None,
+    balance: float = 0.5,
+) -> CellLoss:
+    """The share of the hierarchy's leaves that a label covers, 1 if suppressed, each as the balance says."""
+    generalised, suppressed = min(2 * (1 - balance), 1.0), min(2 * balance, 1.0)
+    costs = [[generalised * width for width in key.widths] for key in lattice.keys]
+    most = [np.append(0.0, np.full(len(key.leaves) - 1, suppressed)) for key in lattice.keys]
+    return _cell_loss(lattice, costs, most, geometric=aggregate == "geometric", importance=importance)
 
 
 def measured_loss(lattice: GeneralisationLattice, table: Table, measure: str, run: Run) -> CellLoss:
