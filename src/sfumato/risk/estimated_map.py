@@ -112,7 +112,7 @@ class EstimatedKMap(SampledMeasure, EstimatedMeasure):
         evidence = with_original_weights(evidence)
         classes = self.classes(evidence)
         alike, shares = classes.persons.astype(np.float64), self._shares(evidence, classes)
-        estimates = self._estimated(alike, shares)
+        estimates = self._estimates_of(alike, shares)
         certain = bool((shares >= 1).all())
         value = float(estimates.min())
         interval = None
@@ -156,7 +156,7 @@ class EstimatedKMap(SampledMeasure, EstimatedMeasure):
         shares[self.unknown(classes)] = 1.0
         return shares
 
-    def _estimated(self, alike: Floats, shares: Floats) -> Floats:
+    def _estimates_of(self, alike: Floats, shares: Floats) -> Floats:
         rates = alike if self.estimator == "poisson" else _truncated_rates(alike)
         return np.where(shares < 1, np.maximum(rates / shares, alike), alike)
 
