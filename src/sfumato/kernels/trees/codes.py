@@ -133,7 +133,7 @@ def _refine(values: Floats, codes: Codes, size: int, refined: Codes) -> int:
 def plant(coded: CodedRecords, remaining: Ints) -> CodedTree:
     """Build the tree of the ``remaining`` records, of which there must be one at least."""
     n_numbers, n_blocks = coded.numbers.shape[1], coded.codes.shape[1]
-    points = np.concatenate((coded.numbers, coded.codes), axis=1)
+    points: Floats = np.concatenate((coded.numbers, coded.codes.astype(np.float64)), axis=1)
     # Two codes are as far apart whatever their numbers are: a part with several is as wide as is usual.
     blocks = zip(coded.tables, coded.sizes, strict=True)
     usual = [np.sqrt(np.median(table[:size, :size])) for table, size in blocks]
