@@ -192,6 +192,15 @@ def test_one_command_from_a_file_to_a_folder(run, people, tmp_path):
     assert run("check", folder / "private" / "plan.toml")[0] == 0
 
 
+def test_a_key_that_is_dropped_is_no_key_of_the_search(run, people, tmp_path):
+    """The profile's intruders know it by name; nothing of what is left has that name."""
+    words = ("--for", "scientific", "-y", "--role", "x=other", "--drop", "zip", *QUICK)
+    code, out, err = run("release", "people.csv", *words)
+    assert code == 0, err
+    assert "zip" not in pl.read_csv(tmp_path / "people-release" / "release.csv").columns
+    assert "name and zip left out" in " ".join(out.split())
+
+
 def test_open_roles_are_listed_with_what_to_type(run, people, tmp_path):
     code, _, err = run("release", "people.csv", *QUICK)
     assert code == 2

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sfumato.core.measure import Measure
 from sfumato.core.requirement import Requirement
 from sfumato.data.scenario import Scenario
+from sfumato.data.schema import Schema
 from sfumato.errors import ParameterError, quoted
 
 
@@ -25,6 +26,11 @@ class Demand:
 
     def __str__(self) -> str:
         return self.requirement.short
+
+    def among(self, schema: Schema) -> Demand:
+        """The same of a table that lacks columns which the intruder knows; without any left, of all keys."""
+        known = tuple(word for word in self.scenario.columns if word.startswith("@") or word in schema)
+        return replace(self, scenario=replace(self.scenario, columns=known))
 
 
 def scenario_names(specs: object) -> list[str]:

@@ -209,7 +209,7 @@ def looks_at_sensitive(case: EvaluationCase, demands: Sequence[Demand], run: Run
     if any(demand.measure.needs.control for demand in demands):  # what it says takes a rehearsal
         return True
     case = replace(case, table=sample_tables(case.table, None, _RECORDS_LOOKED_AT)[0])
-    table = case.table
+    table, demands = case.table, [each.among(case.table.schema) for each in demands]
     keys = table.schema.with_role(Role.KEY)
     shuffled = run.at(table).rng("sensitive").permutation(len(table))
     alike = np.zeros(len(table), dtype=np.int64)

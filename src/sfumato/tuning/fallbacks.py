@@ -97,7 +97,8 @@ class Fallbacks:
         dropped = plan.output.drop
         left = self.table.schema.select([name for name in self.table.names if name not in dropped])
         companions = Companions.of(self.table, dropped, plan.demands)
-        steps = self._steps_to_try(safe_steps(left, plan.demands, companions.keys))
+        demands = [each.among(left) for each in plan.demands]
+        steps = self._steps_to_try(safe_steps(left, demands, companions.keys))
         for place, step in enumerate(steps):
             self.run.tell("enforcing methods", place, len(steps), step.method.name)
             run = self.watch.limit_run(self.run) if self.found else self.run

@@ -122,6 +122,7 @@ def obstacles_to(
     ``left_out`` are columns that are not released.
     """
     case = _case(table, run, left_out)
+    demands = [each.among(case.table.schema) for each in demands]
     return _impossible(demands, case, run) or _costly(demands, case.table, run)
 
 
@@ -131,6 +132,7 @@ def feasible_first(
 ) -> Iterator[None]:
     """Raise at once what can never hold; if nothing is found that meets all, say what stands in the way."""
     case = _case(table, run, left_out)
+    demands = [each.among(case.table.schema) for each in demands]
     impossible = _impossible(demands, case, run)
     if final := [each for each in impossible if each.is_final]:
         ways = dict.fromkeys(way for each in final for way in each.ways_on)
