@@ -1,0 +1,26 @@
+"""Proofs name the test of each assumption: every one of them is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parents[2]
+PAGES = sorted((HOME / "docs" / "proofs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if each.stem != "index"], ids=lambda page: page.stem)
+def test_the_tests_that_a_proof_names_are_there(page):
+    text = page.read_text(encoding="utf-8")
+    files = re.findall(r"`(tests/[\w/]+\.py)`", text)
+    code = "".join((HOME / each).read_text(encoding="utf-8") for each in files)
+    named = re.findall(r"`(test_\w+)`", text)
+    assert named
+    assert [each for each in named if f"def {each}(" not in code] == []
+
+
+def test_each_proof_has_a_claim_a_proof_and_its_assumptions():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        parts = ("**Claim.**", "**Proof.**", "**Assumptions", "∎")
+        assert page.stem == "index" or all(part in text for part in parts), page.name
