@@ -220,15 +220,23 @@ def test_a_report_never_takes_the_place_of_what_was_read(run, people, tmp_path, 
 def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
     code, out, _ = run("profiles")
     assert code == 0
-    listed = re.findall(r"^(\w+): ", out, re.MULTILINE)
-    assert listed == ["secure", "scientific", "industry", "public"]
+    listed = re.findall(r"^([\w-]+): ", out, re.MULTILINE)
+    assert listed == [
+        "secure",
+        "scientific",
+        "industry",
+        "public",
+        "clinical",
+        "small-cells",
+        "three-threats",
+    ]
     code, out, _ = run("profiles", "public")
     assert code == 0
     assert "k-anonymity >= 10   (against acquaintance)" in out
     assert "El Emam" in out
     code, out, _ = run("profiles", "public", "--json")
     assert json.loads(out)["requirements"][0]["require"].endswith(">= 10")
-    assert len(json.loads(run("profiles", "--json")[1])) == 4
+    assert len(json.loads(run("profiles", "--json")[1])) == 7
     assert run("profiles", "scientific", "--write", "my.toml")[0] == 0
     text = (tmp_path / "my.toml").read_text(encoding="utf-8")
     (tmp_path / "my.toml").write_text(text.replace("dbrl <= 0.1", "dbrl <= 0.3"), encoding="utf-8")

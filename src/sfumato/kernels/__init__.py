@@ -10,10 +10,29 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import time
 from collections.abc import Callable
 from types import ModuleType
 
 _listeners: list[Callable[[], None]] = []
+
+
+class _CompileWatch:
+    """How long numba has compiled so far; what a kernel calls is compiled within it."""
+
+    def __init__(self) -> None:
+        self.depth, self.began, self.seconds = 0, 0.0, 0.0
+
+    def begin(self) -> None:
+        self.began = time.monotonic() if not self.depth else self.began
+        self.depth += 1
+
+    def end(self) -> None:
+        self.depth -= 1
+        self.seconds += time.monotonic() - self.began if not self.depth else 0.0
+
+
+compile_watch = _CompileWatch()
 
 
 def on_compile(tell: Callable[[], None]) -> None:

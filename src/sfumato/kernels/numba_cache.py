@@ -122,13 +122,14 @@ class KernelCacheLocator(caching._CacheLocator):  # noqa: SLF001  — numba has 
 
 
 class _Listener(event.Listener):
-    """Passes on that a compilation begins."""
+    """Passes on that a compilation begins, and ends."""
 
     def on_start(self, _event: Any) -> None:
+        kernels.compile_watch.begin()
         kernels.tell_of_compiling()
 
     def on_end(self, _event: Any) -> None:
-        pass
+        kernels.compile_watch.end()
 
 
 caching.CompileResultCacheImpl._locator_classes.insert(0, KernelCacheLocator)  # noqa: SLF001  — as above

@@ -26,7 +26,7 @@ class Masking(Method):
         y_{ij} = x_{ij}[1 \dots c_j]\;{*}\dots{*}
 
     where :math:`c_j` is the number of characters that stay. If all values of a column have one length, there
-    is a star for each masked character (``937**``), else one star for all of them (``E11*``). A value that
+    is a star for each masked character (``9372*``), else one star for all of them (``E11*``). A value that
     would be shown entirely is shown as ``*``.
 
     See Also

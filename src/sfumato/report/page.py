@@ -116,9 +116,10 @@ def page_of_release(content: Mapping[str, Any]) -> str:
 
 
 def page_of_evidence(evidence: Mapping[str, Any]) -> str:
-    """The evidence as a page to be read and printed: what its JSON holds, and nothing else."""
+    """The evidence as a page to be read and printed: what its JSON holds, but for prices of each record."""
     page = _environment().get_template("evidence.html.j2")
-    return page.render(evidence=evidence, policy=_policy(())).strip() + "\n"
+    judged = {name: each for name, each in evidence["identifiability"].items() if name != "certificates"}
+    return page.render(evidence={**evidence, "identifiability": judged}, policy=_policy(())).strip() + "\n"
 
 
 def _page_of(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sfumato import kernels
 from sfumato.core.run import Run, never_stop
 from sfumato.recipes.recipe import Recipe
 from sfumato.study.cost import duration
@@ -93,18 +94,21 @@ class TimeBudget:
         """Say when enough is tried for a share of the time; it is asked before each trial but the first.
 
         What the first took tells how many there will be. That is planned once, and the clock ends only what
-        has gone wrong: on another day the same is tried.
+        has gone wrong: on another day the same is tried. So it is on the first day, when kernels are
+        compiled: that does not count.
         """
         if math.isinf(self.seconds):
             return never_stop
-        began, budget = self.now(), share * self.seconds_left
-        is_over = self.limit_run(Run(), share).progress.is_over
+        compiled = kernels.compile_watch.seconds
+        began, budget, until = self.now(), share * self.seconds_left, self.clock() + share * self.time_left
         asked, planned = 0, 0
 
         def is_enough() -> bool:
             nonlocal asked, planned
-            asked, planned = asked + 1, planned or fitting(budget, self.now() - began)
-            return asked > planned or is_over()
+            compiling = kernels.compile_watch.seconds - compiled
+            spent = self.now() - began - compiling
+            asked, planned = asked + 1, planned or fitting(budget, spent)
+            return asked > planned or spent > budget or self.clock() - compiling > until
 
         return is_enough
 
