@@ -4,6 +4,8 @@ import fcntl
 import functools
 import gc
 import os
+import random
+import secrets
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,12 @@ def pytest_collection_modifyitems(items):
             -1 if of_methods else LONG_FIRST.index(folder) if folder in LONG_FIRST else len(LONG_FIRST)
         )
     items.sort(key=turns.__getitem__)
+
+
+@pytest.fixture(autouse=True)
+def _chance_of_its_own(request, monkeypatch):
+    """Where nobody gives a seed, draw it from the test's name: what passes here passes elsewhere."""
+    monkeypatch.setattr(secrets, "randbits", random.Random(request.node.nodeid).getrandbits)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused():
         protect(_table(frame), DateShifting(by="household"))
     with pytest.raises(RefusedError, match="must be given records, got: none"):
         protect(_table(frame.clear()), DateShifting())
-    edge = pl.DataFrame({"a": pl.Series([2**31 - 3]).cast(pl.Int32).cast(pl.Date)})
+    edge = pl.DataFrame({"a": pl.Series([2**31 - 3] * 60).cast(pl.Int32).cast(pl.Date)})
     with pytest.raises(DataError, match="exceed the range of their type"):
         protect(_table(edge), DateShifting())
 

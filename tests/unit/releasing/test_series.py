@@ -166,7 +166,7 @@ def test_a_release_outside_of_a_series_may_begin_one(waves):
 def test_what_changes_out_of_the_usual_is_told(waves):
     frame = pl.read_csv(waves / "wave2.csv")
     outlier = pl.when(pl.col("who") == 30).then(500.0).otherwise(pl.col("pay"))
-    frame.with_columns(pay=outlier, debt=-pl.col("pay")).write_csv(waves / "wave2.csv")
+    frame.with_columns(pay=outlier, debt=-outlier).write_csv(waves / "wave2.csv")
     notes = carry_out(planned(waves, 2, "out1"), Run(seed=2)).parts[""].member.notes
     assert any("1 record with an outlying change of `pay`" in note for note in notes)
     assert any("the correlation of `debt` and `pay` moved" in note for note in notes)
