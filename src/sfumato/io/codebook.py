@@ -48,31 +48,35 @@ def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
 
 def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     """A column of labels as text, and the lines of the codebook that it needs."""
-    full = to_text(column, nodes)
-    used = np.unique(nodes.codes(column))
-    large = [int(code) for code in used if code >= 0 and nodes.sizes[code] > SHOWN]
-    texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
-    large = [
-        code
-        for code, text in zip(large, texts, strict=True)
-        if text[0] == "{" and len(named_in(text)) > SHOWN
-    ]
-    if not large:
-        return full, _lines([], [], [])
-    taken = set(nodes.leaves) | set(full.unique())
+    used, places = np.unique(nodes.codes(column), return_inverse=True)
+    texts = to_text(nodes.labels.gather(np.maximum(used, 0)).cast(nodes.dtype), nodes).to_list()
+    texts = [text if code >= 0 else None for code, text in zip(used, texts, strict=True)]
+    members = {
+        place: _values_of(nodes, int(used[place]), texts[place])
+        for place in np.flatnonzero((used >= 0) & (nodes.sizes[used] > SHOWN)).tolist()
+        if texts[place][0] == "{"
+    }
+    members = {place: own for place, own in members.items() if len(own) > SHOWN + has_rest(texts[place])}
+    taken = set(nodes.leaves) | set(texts)
     numbered = (f"group {number}" for number in count(1))  # gone through once, however many labels need one
     names = []
-    for code in large:
-        name = str(nodes.labels[code])
+    for place in members:
+        name = str(nodes.labels[int(used[place])])
         if re.match(WOULD_MISREAD, name) or name in taken:
             name = next(each for each in numbered if each not in taken)
         taken.add(name)
         names.append(name)
-    texts = to_text(nodes.labels.gather(large).cast(nodes.dtype), nodes)
-    members = [[*named_in(text), *([REST] if has_rest(text) else [])] for text in texts]
-    labels = np.repeat(names, [len(each) for each in members]).tolist()
-    lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members)))
-    return full.replace(texts, pl.Series(names)), lines
+        texts[place] = name
+    labels = list(
+        chain.from_iterable([name] * len(own) for name, own in zip(names, members.values(), strict=True))
+    )
+    lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members.values())))
+    return pl.Series(column.name, texts, dtype=pl.String).gather(places), lines
+
+
+def _values_of(nodes: Nodes, code: int, text: str) -> Sequence[str]:
+    """The values of a set, and three dots for those that are not told."""
+    return [*named_in(text), REST] if has_rest(text) else nodes.members_of(code).to_list()
 
 
 def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from sfumato.data.generalised.nodes import (
     zoned_text,
 )
 from sfumato.errors import DataError, ParameterError, count_noun
-from sfumato.kernels.arrays import Codes
+from sfumato.kernels.arrays import Codes, Flags
 
 _CODE = re.compile(r"[0-9]+\**")
 _INTERVAL = r"^\[([^;\[\]]*);([^;\[\]]*)\]$"
@@ -46,6 +46,7 @@ _LAST = chr(0x10FFFF)
 WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
 _TO_ESCAPE = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*||.*[^*]\*+)$"
 _SET = re.compile(r"\{((?:[^\\{}]|\\.)*)\}", re.DOTALL)
+_ESCAPED_IN_BRACES = str.maketrans({sign: "\\" + sign for sign in "\\|{}"})
 _SET_PIECE = re.compile(r"\\(.)|(\|)|([^\\|]+)", re.DOTALL)
 _GUESSES: tuple[DType, ...] = (pl.Int64, pl.Float64, pl.Date, pl.Datetime("us"))
 
@@ -95,20 +96,39 @@ def _end_texts(values: pl.Series) -> pl.Series:
 
 def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
     # All at once: a series for each label would take most of the time of writing a release of many groups.
-    labels, leaves, escaped = (
-        each.to_list() for each in (nodes.labels, nodes.leaves, _escape_texts(nodes.leaves))
-    )
+    labels, exact = nodes.labels.to_list(), _escape_texts(nodes.leaves).to_list()
+    in_braces = [_escape_in_braces(leaf) for leaf in nodes.leaves]
     members, starts = nodes.members.tolist(), nodes.starts.tolist()
     texts: list[str | None] = []
-    for code in used.tolist():
-        label, own = labels[code], members[starts[code] : starts[code + 1]] if code >= 0 else []
+    for code, by_label in zip(used.tolist(), shown_by_label(nodes, used), strict=True):
+        own = members[starts[code] : starts[code + 1]] if code >= 0 else []
         if code < 0:
             texts.append(None)
-        elif label == WILDCARD or has_rest(label) or stands_for_all(nodes, code):
-            texts.append(label)
+        elif by_label:
+            texts.append(labels[code])
         else:
-            texts.append(escaped[own[0]] if len(own) == 1 else set_text([leaves[leaf] for leaf in own]))
+            texts.append(exact[own[0]] if len(own) == 1 else _braced([in_braces[leaf] for leaf in own]))
     return texts
+
+
+def shown_by_label(nodes: Nodes, codes: Codes) -> Flags:
+    """Which labels are written as they stand, since they say themselves what they stand for."""
+    labels = nodes.labels.gather(np.maximum(codes, 0))
+    flags = (labels == WILDCARD).to_numpy().copy()
+    for place in np.flatnonzero(labels.str.ends_with(REST + "}").to_numpy()):
+        flags[place] = has_rest(labels[int(place)])
+    for place in np.flatnonzero(labels.str.contains(r"[^*]\*+$").to_numpy()):
+        flags[place] |= stands_for_all(nodes, int(codes[place]))
+    return flags & (codes >= 0)
+
+
+def values_named(nodes: Nodes, codes: Codes) -> list[str]:
+    """All values that the texts of these labels name; of a text that names none, the text."""
+    by_label = shown_by_label(nodes, codes)
+    pairs = np.repeat(np.isin(np.arange(len(nodes.labels)), codes[~by_label]), nodes.sizes)
+    leaves = nodes.leaves.gather(np.unique(nodes.members[pairs])).to_list()
+    labels = nodes.labels.gather(codes[by_label])
+    return [*leaves, *(value for label in labels for value in (named_in(label) or [label]))]
 
 
 def codes_of(prefix: str) -> list[str]:
@@ -162,8 +182,16 @@ def _with_leaves(nodes: Nodes, leaves: Sequence[str]) -> Nodes:
 
 def set_text(members: Sequence[str], *, rest: bool = False) -> str:
     """Write a set; with the ``rest`` it holds the values that few have, too."""
-    parts = [re.sub(r"^(?=\.\.\.$)|(?=[\\|{}])", r"\\", member) for member in members]
-    return "{" + "|".join([*parts, REST] if rest else parts) + "}"
+    parts = [_escape_in_braces(member) for member in members]
+    return _braced([*parts, REST] if rest else parts)
+
+
+def _escape_in_braces(member: str) -> str:
+    return "\\" + member if member == REST else member.translate(_ESCAPED_IN_BRACES)
+
+
+def _braced(parts: Sequence[str]) -> str:
+    return "{" + "|".join(parts) + "}"
 
 
 # Reading -----------------------------------------------------------------------------------------------

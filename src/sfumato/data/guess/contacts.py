@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.text_forms import named_in, to_text
+from sfumato.data.generalised.text_forms import named_in, values_named
 from sfumato.data.guess import words
 from sfumato.data.guess.facts import MOST_SHARE
 from sfumato.data.guess.identifiers import IBAN, NUMBERINGS
@@ -118,8 +118,8 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     texts = [str(text) for text in (column.label, *column.order, *(label for _, label in column.labels))]
     if nodes is not None:
         used = series.unique().drop_nulls()
-        forms = pl.concat([used.cast(pl.String), to_text(used, nodes)]).unique().drop_nulls()
-        texts += [part for form in forms for part in (named_in(form) or [form])]
+        texts += values_named(nodes, nodes.codes(used))
+        texts += [part for label in used.cast(pl.String) for part in (named_in(label) or [label])]
     elif isinstance(series.dtype, pl.List):
         texts += series.explode().unique().drop_nulls().cast(pl.String, strict=False).drop_nulls().to_list()
     elif series.dtype in (pl.String, pl.Categorical, pl.Enum):
