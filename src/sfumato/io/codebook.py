@@ -51,11 +51,13 @@ def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.Da
     used, places = np.unique(nodes.codes(column), return_inverse=True)
     texts = to_text(nodes.labels.gather(np.maximum(used, 0)).cast(nodes.dtype), nodes).to_list()
     texts = [text if code >= 0 else None for code, text in zip(used, texts, strict=True)]
-    members = {
-        place: _values_of(nodes, int(used[place]), texts[place])
-        for place in np.flatnonzero((used >= 0) & (nodes.sizes[used] > SHOWN)).tolist()
-        if texts[place][0] == "{"
-    }
+    leaves, every, starts = nodes.leaves.to_list(), nodes.members.tolist(), nodes.starts.tolist()
+    members = {}
+    for place in np.flatnonzero((used >= 0) & (nodes.sizes[used] > SHOWN)).tolist():
+        if texts[place][0] == "{":
+            code = int(used[place])
+            values = [leaves[leaf] for leaf in every[starts[code] : starts[code + 1]]]
+            members[place] = [*named_in(texts[place]), REST] if has_rest(texts[place]) else values
     members = {place: own for place, own in members.items() if len(own) > SHOWN + has_rest(texts[place])}
     taken = set(nodes.leaves) | set(texts)
     numbered = (f"group {number}" for number in count(1))  # gone through once, however many labels need one
@@ -72,11 +74,6 @@ def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.Da
     )
     lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members.values())))
     return pl.Series(column.name, texts, dtype=pl.String).gather(places), lines
-
-
-def _values_of(nodes: Nodes, code: int, text: str) -> Sequence[str]:
-    """The values of a set, and three dots for those that are not told."""
-    return [*named_in(text), REST] if has_rest(text) else nodes.members_of(code).to_list()
 
 
 def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:

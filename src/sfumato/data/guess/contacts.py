@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.text_forms import named_in, values_named
+from sfumato.data.generalised.text_forms import named_in, to_text, values_named
 from sfumato.data.guess import words
 from sfumato.data.guess.facts import MOST_SHARE
 from sfumato.data.guess.identifiers import IBAN, NUMBERINGS
@@ -119,7 +119,9 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     if nodes is not None:
         used = series.unique().drop_nulls()
         texts += values_named(nodes, nodes.codes(used))
-        texts += [part for label in used.cast(pl.String) for part in (named_in(label) or [label])]
+        labels = used.cast(pl.String)
+        labels = labels.filter(labels != to_text(used, nodes))
+        texts += [part for label in labels for part in (named_in(label) or [label])]
     elif isinstance(series.dtype, pl.List):
         texts += series.explode().unique().drop_nulls().cast(pl.String, strict=False).drop_nulls().to_list()
     elif series.dtype in (pl.String, pl.Categorical, pl.Enum):
