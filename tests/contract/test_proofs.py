@@ -24,3 +24,20 @@ def test_each_proof_has_a_claim_a_proof_and_its_assumptions():
         text = page.read_text(encoding="utf-8")
         parts = ("**Claim.**", "**Proof.**", "**Assumptions", "∎")
         assert page.stem == "index" or all(part in text for part in parts), page.name
+
+
+def test_the_tests_of_what_we_got_wrong_are_there():
+    text = (HOME / "docs" / "concepts" / "what-we-got-wrong.md").read_text(encoding="utf-8")
+    rows = [
+        line for line in text.split("## The questions")[0].splitlines() if re.match(r"\| (?!what|-)", line)
+    ]
+    named = [
+        re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row) for row in rows if not row.startswith("|---")
+    ]
+    assert all(len(each) == 1 for each in named)
+    missing = [
+        f"{file}::{name}"
+        for ((file, name),) in named
+        if f"def {name}(" not in (HOME / file).read_text(encoding="utf-8")
+    ]
+    assert not missing
