@@ -156,8 +156,8 @@ def rehearse(last: LastWave, data: str, run: Run, *, original: str | None = None
     except Cancelled:
         raise
     except SfumatoError as error:
-        told = [each.sentence for each in drifts if each.is_told]
-        raise type(error)("; ".join([error.message, *told]), hint=error.hint) from error
+        moves = [each.sentence for each in drifts if each.is_told]
+        raise type(error)("; ".join([error.message, *moves]), hint=error.hint) from error
     missed = [each for each in decision.judgements if not each.is_met]
     moved = tuple(each.column for each in drifts if each.moved)
     causes = _Causes(last.plan, plan, (before, now), moved, run) if missed else None
@@ -218,11 +218,11 @@ class _Causes:
         self, last: Plan, plan: Plan, waves: tuple[Table | None, Table], moved: tuple[str, ...], run: Run
     ) -> None:
         self.plan, (self.before, self.now), self.moved, self.run = plan, waves, moved, run
-        self.by_chance = self._met(plan, self.now, run.at("again")) if plan.recipe.stochastic else set()
-        self.held = None if self.before is None else self._met(last, self.before, run)
-        self.met = {names: self._met_if_given_back(names) for names in self._tried()}
+        self.by_chance = self._find_met(plan, self.now, run.at("again")) if plan.recipe.stochastic else set()
+        self.held = None if self.before is None else self._find_met(last, self.before, run)
+        self.met = {names: self._met_if_given_back(names) for names in self._candidates()}
 
-    def _tried(self) -> Iterator[tuple[str, ...]]:
+    def _candidates(self) -> Iterator[tuple[str, ...]]:
         yield from ((name,) for name in self.moved)
         if len(self.moved) > 1:
             yield self.moved
@@ -232,9 +232,9 @@ class _Causes:
         table = self.now
         for name in names:
             table = with_distribution_of(self.before, table, name, self.run.rng("drift", name))
-        return self._met(self.plan, table, self.run)
+        return self._find_met(self.plan, table, self.run)
 
-    def _met(self, plan: Plan, table: Table, run: Run) -> set[Key]:
+    def _find_met(self, plan: Plan, table: Table, run: Run) -> set[Key]:
         try:
             judged = decide_plan(plan, run.silent(), subject="", table=table).judgements
         except Cancelled:

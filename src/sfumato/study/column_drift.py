@@ -52,14 +52,14 @@ class ColumnDrift:
         """What became of the column."""
         records = partial(count_noun, noun="record")
         before, now = (f"{100 * share:.3g} %" for share in self.missing)
-        told = [
+        parts = [
             (self.moved, f"differs by {self.distance:.3g} (p = {self.p:.2g})"),
             (self.categories, f"{records(self.in_new)} in {count_noun(self.categories, 'new category')}"),
             (self.beyond_range, f"{records(self.beyond_range)} beyond the range of the last wave"),
             (self.outside_hierarchy, f"{records(self.outside_hierarchy)} outside of the hierarchy"),
             (before != now, f"missing {before} → {now}"),
         ]
-        words = ", ".join(text for is_so, text in told if is_so)
+        words = ", ".join(text for is_so, text in parts if is_so)
         return f"`{self.column}` {'moved' if self.moved else 'stayed'}: {words}"
 
     @property
