@@ -112,8 +112,8 @@ def _rehearse(source: str, options: dict[str, Any], run: Run) -> Rehearsal:
     from sfumato.releasing.rehearse import LastWave, rehearse
     from sfumato.releasing.request import with_control
 
-    if any(options[name] for name in ("plan_path", "roles", "override")):
-        raise ParameterError("--plan, --role and --override do not work with --series: nothing is released")
+    if any(options[name] for name in ("plan_path", "roles", "aligned", "override")):
+        raise ParameterError("--plan, --role, --aligned and --override are for a file, got: --series")
     last = LastWave.of(source)
     plan = with_requirements(with_control(last.plan, options["control"]), request_of(source, options))
     return rehearse(replace(last, plan=plan), options["wave"], run, original=options["original"])

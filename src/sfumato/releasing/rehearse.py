@@ -68,7 +68,8 @@ class LastWave:
         if plan.series is None or self.trail is None:
             return plan
         trail = os.path.relpath(self.trail, plan.folder)
-        return replace(plan, series=replace(plan.series, earlier=(*plan.series.earlier, trail)))
+        earlier = dict.fromkeys((*plan.series.earlier, trail))
+        return replace(plan, series=replace(plan.series, earlier=tuple(earlier)))
 
 
 def _with_data(plan: Plan, data: str) -> Plan:
@@ -218,7 +219,8 @@ class _Causes:
         self, last: Plan, plan: Plan, waves: tuple[Table | None, Table], moved: tuple[str, ...], run: Run
     ) -> None:
         self.plan, (self.before, self.now), self.moved, self.run = plan, waves, moved, run
-        self.by_chance = self._find_met(plan, self.now, run.at("again")) if plan.recipe.stochastic else set()
+        again = self._find_met(plan, self.now, run.at("again")) if plan.recipe.stochastic else None
+        self.by_chance = again or set()
         self.held = None if self.before is None else self._find_met(last, self.before, run)
         self.met = {names: self._met_if_given_back(names) for names in self._candidates()}
 
@@ -232,23 +234,24 @@ class _Causes:
         table = self.now
         for name in names:
             table = with_distribution_of(self.before, table, name, self.run.rng("drift", name))
-        return self._find_met(self.plan, table, self.run)
+        return self._find_met(self.plan, table, self.run) or set()
 
-    def _find_met(self, plan: Plan, table: Table, run: Run) -> set[Key]:
+    def _find_met(self, plan: Plan, table: Table, run: Run) -> set[Key] | None:
+        """The requirements that a table meets; None if the plan cannot be carried out on it."""
         try:
             judged = decide_plan(plan, run.silent(), subject="", table=table).judgements
         except Cancelled:
             raise
-        except SfumatoError:  # it cannot be carried out on this table: nothing is met
-            return set()
+        except SfumatoError:
+            return None
         return {_key(each) for each in judged if each.is_met}
 
     def of(self, judgement: Judgement) -> tuple[tuple[str, ...], str]:
         """The columns since whose move it is missed, and a sentence."""
         key = _key(judgement)
-        if self.held is None:
+        if self.before is None:
             return (), "no column can be compared with the last wave"
-        if key not in self.held:
+        if self.held is not None and key not in self.held:
             return (), "the last wave missed it, too"
         if key in self.by_chance:
             return (), "with other random numbers it is met: it is near its limit"

@@ -172,8 +172,7 @@ def with_distribution_of(before: Table, now: Table, name: str, rng: np.random.Ge
         rows[ranked] = np.argsort(first, kind="stable")[places]
     else:
         rows = _rows_of(_move_to_shares(first, second, lot), first)
-    values = before.frame[name].gather(pl.Series(rows)).cast(now.frame.schema[name], strict=False)
-    return now.with_values(name, values)
+    return now.with_values(name, before.frame[name].gather(pl.Series(rows)))
 
 
 def _move_to_shares(first: Ints, second: Ints, lot: Ints) -> Ints:

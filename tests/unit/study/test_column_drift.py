@@ -122,3 +122,14 @@ def test_given_back_a_column_is_distributed_as_it_was_and_the_others_stay(seed, 
     if name == "age":
         pair = pl.DataFrame({"now": now.frame[name], "back": back.frame[name]}).drop_nulls().sort("now")
         assert pair["back"].is_sorted()
+
+
+def test_whole_numbers_are_compared_with_fractions():
+    whole, broken = (
+        wave(200, 1).frame.with_columns(age=age) for age in (pl.int_range(200), pl.int_range(200) + 0.5)
+    )
+    before, now = Table(whole, SCHEMA), Table(broken, SCHEMA)
+    for first, second in ((before, now), (now, before)):
+        assert found(first, second)["age"].distance == pytest.approx(1 / 200)
+        back = with_distribution_of(first, second, "age", np.random.default_rng(1))
+        assert back.frame["age"].equals(first.frame["age"])
