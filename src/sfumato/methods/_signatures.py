@@ -1,17 +1,7 @@
-r"""Signatures of m-invariant buckets: who gets which, and how few counterfeits balance them.
+"""Signatures of m-invariant buckets: who gets which, and how few counterfeits balance them.
 
-The buckets of a signature are as many as the people of its most frequent value who have it already. What the
-other values lack are gaps, which new records of these values fill. Let :math:`f_v` be the new records of a
-value, :math:`g_v` the gaps, and :math:`M = \max_v (f_v - g_v)^+` the most that are left of one value. They
-need at least :math:`M` further buckets, each of at least :math:`m` values. So any release has at least
-
-.. math::
-
-    \max\Bigl(\sum_v (g_v - f_v)^+,\; \sum_v (g_v - f_v) + m M\Bigr)
-
-counterfeits, and no more are needed: records of which no more than one in :math:`m` have the same value can
-be put into such buckets without any. This is the integer solution of the programme over all signatures, for
-which columns would otherwise have to be generated.
+How few is proved in ``docs/proofs/counterfeits.md``: what is an integer programme over all signatures, for
+which columns would have to be generated, has a closed form.
 """
 
 from __future__ import annotations
@@ -31,9 +21,15 @@ _FEW_NEW = 10
 
 
 def plan_filling(new: Ints, gaps: Ints, m: int) -> tuple[Ints, int]:
-    """How many new records of each value fill gaps, and how many counterfeits any release has at least.
+    r"""How many new records of each value fill gaps, and how many counterfeits any release has at least.
 
-    As many as leave the others able to have buckets of their own, those first of which most would be left; if
+    .. math::
+
+        \max\Bigl(\sum_v (g_v - f_v)^+,\; \sum_v (g_v - f_v) + m \max_v (f_v - g_v)^+\Bigr)
+
+    for :math:`f_v` new records and :math:`g_v` gaps of value :math:`v`.
+
+    As many fill gaps as leave the others able to have buckets of their own, those first of which most would be left; if
     they are not able to, only as many as make the most frequent value as rare as can be.
     """
     fillable = np.minimum(new, gaps)
