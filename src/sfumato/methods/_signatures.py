@@ -29,8 +29,8 @@ def plan_filling(new: Ints, gaps: Ints, m: int) -> tuple[Ints, int]:
 
     for :math:`f_v` new records and :math:`g_v` gaps of value :math:`v`.
 
-    As many fill gaps as leave the others able to have buckets of their own, those first of which most would be
-    left; if they are not able to, only as many as make the most frequent value as rare as can be.
+    As many fill gaps as leave the others able to have buckets of their own, those first of which most would
+    be left; if they are not able to, only as many as make the most frequent value as rare as can be.
     """
     fillable = np.minimum(new, gaps)
     most = int((new - fillable).max(initial=0))
