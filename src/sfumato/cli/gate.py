@@ -92,6 +92,8 @@ def command(source: str, **options: Any) -> None:
     if not decision.may_leave:
         problems = count_noun(len(decision.findings), "problem")
         hint = 'fix what is listed; or allow it anyway with --override "REASON", which is recorded'
+        if rehearsal is not None:
+            hint = "nothing was released: change the plan, or look at the columns that moved"
         raise RequirementError(f"{decision.subject} may not be released: {problems}", hint=hint)
 
 
