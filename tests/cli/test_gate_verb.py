@@ -198,3 +198,45 @@ def test_a_key_that_only_its_name_speaks_against_is_judged_as_one_where_it_is_sh
     assert "identifier-left-in" in rules(run("gate", "file.csv", *others)[1])
     frame.head(5).write_csv(tmp_path / "file.csv")
     assert "identifier-left-in" in rules(run("gate", "file.csv", *roles)[1])
+
+
+DRIFTING = """
+requirements = ["k >= 5"]
+[data]
+path = "2024.csv"
+[columns]
+age = { kind = "continuous", role = "key" }
+town = { kind = "nominal", role = "key" }
+[[steps]]
+method = "rounding"
+columns = ["age"]
+parameters = { base = 20 }
+"""
+
+
+def test_the_next_wave_is_rehearsed_in_every_form(run, tmp_path):
+    """A tenth of the next wave is of two new towns, in one of which few live."""
+    ages, towns = [20 + i % 40 for i in range(400)], ["A", "B"] * 200
+    pl.DataFrame({"age": ages, "town": towns}).write_csv(tmp_path / "2024.csv")
+    later = [*["C"] * 36, *["D"] * 4, *towns[40:]]
+    pl.DataFrame({"age": ages, "town": later}).write_csv(tmp_path / "2025.csv")
+    (tmp_path / "plan.toml").write_text(DRIFTING)
+    asked = ("gate", "plan.toml", "--series", "2025.csv", "-q")
+    code, out, err = run(*asked)
+    assert code == 1
+    assert "2025.csv: may not be released" in out
+    assert "blocks  requirement-missed: default: not met: k-anonymity is 4, must be >= 5; " in out
+    assert "for 4 of 400 persons; since `town` moved" in out
+    assert "drift  `town` moved: differs by 0.1 (p = " in out
+    assert "2025.csv may not be released: 1 problem" in err
+    code, out, _ = run(*asked, "--json")
+    told = json.loads(out)
+    assert (code, told["open"], told["drift"]["failing"][0]["since"]) == (1, False, ["town"])
+    assert [each["column"] for each in told["drift"]["columns"]] == ["age", "town"]
+    assert run(*asked, "--json")[1] == out
+    for form, mark in (("junit", "<testsuite"), ("sarif", '"version": "2.1.0"')):
+        code, out, _ = run(*asked, "--format", form)
+        assert (code, mark in out, "since `town` moved" in out) == (1, True, True)
+    assert run("gate", "plan.toml", "--series", "2024.csv", "-q")[0] == 0
+    assert run(*asked, "--override", "no")[0] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2024.csv", "2025.csv", "plan.toml"]

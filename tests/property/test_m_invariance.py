@@ -1,10 +1,13 @@
 """m-invariant releases under inserts, deletes and changes: what a reader of all of them is left with."""
 
+from itertools import combinations
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from effort import examples
 from sfumato.core.evidence import Evidence
@@ -13,8 +16,10 @@ from sfumato.core.run import Run
 from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.datasets import patients
 from sfumato.errors import DataError, RefusedError, UnreachableError
-from sfumato.methods.m_invariance import Division, MInvariantBuckets
+from sfumato.methods._signatures import Division, plan_filling
+from sfumato.methods.m_invariance import MInvariantBuckets
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance
@@ -158,7 +163,7 @@ def test_who_leaves_alone_is_replaced_by_a_counterfeit():
     (_, _), (release, _) = published([people, {1: "a"}], 2)
     assert signature_of(release, 1) in (["a", "b"], ["b", "a"])
     assert release.provenance[0].notes == (
-        "1 value is a counterfeit of no person: ignore the rows without keys",
+        "1 value is a counterfeit of no person, which are the fewest there can be: ignore the rows without keys",
     )
     assert release.source_rows.tolist().count(-1) == 1
 
@@ -244,6 +249,91 @@ def test_the_measure_sees_a_value_that_nobody_else_has_among_counterfeits(monkey
     score = IntersectionRisk().score(Evidence(table, last, resources=series), Run(seed=1))
     assert np.flatnonzero(score.by_record == 1).tolist() == list(changed)
     assert score.value == pytest.approx(len(changed) / 12)
+
+
+def fewest_by_enumeration(m, n_values, held, new):
+    """The fewest counterfeits over all signatures and numbers of buckets: an integer programme solved exactly."""
+    signatures = [each for size in range(m, n_values + 1) for each in combinations(range(n_values), size)]
+    cost = np.array([len(each) for each in signatures])
+    least = [max(held.get(each, {}).values(), default=0) for each in signatures]
+    has = np.array([[value in each for each in signatures] for value in range(n_values)], dtype=float)
+    taken = [sum(own.get(value, 0) for own in held.values()) for value in range(n_values)]
+    found = milp(
+        cost,
+        constraints=LinearConstraint(has, np.add(taken, new), np.inf),
+        bounds=Bounds(least, np.inf),
+        integrality=np.ones(len(cost)),
+    )
+    assert found.success
+    return round(found.fun) - sum(taken) - sum(new)
+
+
+@st.composite
+def divisions(draw):
+    """People who have signatures, and new ones, of few values."""
+    m, n_values = draw(st.sampled_from([(2, 3), (2, 5), (3, 4), (3, 5)]))
+    every = [each for size in (m, m + 1) for each in combinations(range(n_values), size)]
+    held = {}
+    for signature in draw(st.sets(st.sampled_from(every), max_size=3)):
+        own = {value: draw(st.integers(0, 4)) for value in signature}
+        if any(own.values()):
+            held[signature] = own
+    return m, n_values, held, [draw(st.integers(0, 30)) for _ in range(n_values)]
+
+
+@given(divisions(), st.integers(0, 2**32))
+@examples(200)
+def test_the_number_of_counterfeits_is_proved_to_be_the_fewest(state, seed):
+    m, n_values, held, new = state
+    people = [
+        (value, signature) for signature, own in held.items() for value, n in own.items() for _ in range(n)
+    ]
+    values = np.array(
+        [value for value, _ in people] + np.repeat(np.arange(n_values), new).tolist(), dtype=np.int64
+    )
+    before = {row: [signature] for row, (_, signature) in enumerate(people)}
+    division = Division(m, values, n_values, np.random.default_rng(seed))
+    members = division.assign_signatures(before)
+    made = sum(row < 0 for own in members.values() for rows in own.values() for row in rows)
+    fewest = fewest_by_enumeration(m, n_values, held, new)
+    assert division.fewest == fewest <= made
+    gaps = np.zeros(n_values, dtype=np.int64)
+    for signature, own in held.items():
+        np.add.at(gaps, list(signature), [max(own.values()) - own.get(value, 0) for value in signature])
+    filled, _ = plan_filling(np.array(new), gaps, m)
+    assert (filled >= 0).all()
+    assert (filled <= np.minimum(new, gaps)).all()
+    left = new - filled
+    if sum(new) >= 10 * m and m * left.max(initial=0) <= left.sum():  # nobody is put among others by lot
+        assert made == fewest
+    assert sorted(row for own in members.values() for rows in own.values() for row in rows if row >= 0) == list(range(len(values)))  # fmt: skip
+
+
+def test_values_that_are_equally_frequent_fill_gaps_together():
+    """One by one none could be taken: the other would be too frequent among those who are left."""
+    held = [(0, (0, 1))] * 10 + [(1, (1, 2))] * 10
+    values = np.array([value for value, _ in held] + [1] * 15 + [2] * 15)
+    before = {row: [signature] for row, (_, signature) in enumerate(held)}
+    division = Division(2, values, 3, np.random.default_rng(1))
+    members = division.assign_signatures(before)
+    assert (
+        division.fewest
+        == sum(row < 0 for own in members.values() for rows in own.values() for row in rows)
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("m", "digits", "new", "counterfeits"),
+    [(3, 5, 100, [0, 64, 128]), (3, 5, 300, [0, 146, 190]), (5, 1, 300, [10, 0, 65])],
+)
+def test_three_waves_of_patients_have_the_fewest_counterfeits(m, digits, new, counterfeits):
+    """As many leave as are new; of diagnoses as they are coded, and of their chapters."""
+    people = dict(enumerate(patients(1000 + 2 * new).frame["diag_p"].str.slice(0, digits)))
+    waves = [{who: people[who] for who in range(turn * new, turn * new + 1000)} for turn in range(3)]
+    figures = [release.figures for release, _ in published(waves, m)]
+    assert [each["counterfeits"] for each in figures] == counterfeits
+    assert [each["counterfeits_needed"] for each in figures] == counterfeits
 
 
 def test_near_keys_are_together():

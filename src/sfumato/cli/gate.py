@@ -18,17 +18,26 @@ from sfumato.errors import ParameterError, RequirementError, count_noun
 if TYPE_CHECKING:
     from sfumato.core.run import Run
     from sfumato.releasing.decide import Decision
+    from sfumato.releasing.rehearse import Rehearsal
 
 _EPILOG = (
     "SOURCE is a plan, which is carried out without writing anything; or a file to be released; or a "
-    "release folder. A released file or folder is judged by the plan that made it. "
+    "release folder. A released file or folder is judged by the plan that made it. With --series, SOURCE is "
+    "the plan or the folder of the last release, which is rehearsed on the new data. "
     "Exit code 0: it may be released; 1: it may not."
 )
 
 
 @click.command("gate", help=__doc__, epilog=_EPILOG)
 @click.argument("source")
-@click.option("--original", help="The original of the file, for measures that need both.")
+@click.option(
+    "--original",
+    help="The original of the file, for measures that need both; with --series of the last wave.",
+)
+@click.option(
+    "--series", "wave", metavar="FILE",
+    help="The next wave of the data: what will fail, for how many, and since which column moved.",
+)  # fmt: skip
 @click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @_options.require_option
 @_options.for_option
@@ -63,13 +72,18 @@ def command(source: str, **options: Any) -> None:
     reason, out, quiet = _options.reason_of(options), options["out"], options["quiet"]
     if out is not None:
         check_writable(out, originals=[source], overwrite=options["overwrite"])
+    rehearsal = None
     with running(quiet=quiet, seed=options["seed"]) as run:
-        decision = _of_plan(source, options, run) if is_plan(source) else _of_file(source, options, run)
+        if options["wave"]:
+            rehearsal = _rehearse(source, options, run)
+            decision = rehearsal.decision
+        else:
+            decision = _of_plan(source, options, run) if is_plan(source) else _of_file(source, options, run)
     if reason and decision.findings:
         path = Path(source)
         known = fingerprint(path) if path.is_file() else ""
         decision = override(decision, reason, path if path.is_dir() else path.parent, sha256=known)
-    text = _text(decision, "json" if options["as_json"] else options["form"])
+    text = _text(decision, "json" if options["as_json"] else options["form"], rehearsal)
     if out is None:
         emit_line(text.rstrip("\n"))
     else:
@@ -78,7 +92,9 @@ def command(source: str, **options: Any) -> None:
     if not decision.may_leave:
         problems = count_noun(len(decision.findings), "problem")
         hint = 'fix what is listed; or allow it anyway with --override "REASON", which is recorded'
-        raise RequirementError(f"{source} may not be released: {problems}", hint=hint)
+        if rehearsal is not None:
+            hint = "nothing was released: change the plan, or look at the columns that moved"
+        raise RequirementError(f"{decision.subject} may not be released: {problems}", hint=hint)
 
 
 def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
@@ -91,6 +107,18 @@ def _of_plan(source: str, options: dict[str, Any], run: Run) -> Decision:
         raise ParameterError("--original, --plan and --role are for a file; a plan has its own")
     plan = with_control(Plan.read(Path(source)), options["control"])
     return decide_plan(with_requirements(plan, request_of(source, options)), run, subject=source)
+
+
+def _rehearse(source: str, options: dict[str, Any], run: Run) -> Rehearsal:
+    from sfumato.releasing.prepare import with_requirements
+    from sfumato.releasing.rehearse import LastWave, rehearse
+    from sfumato.releasing.request import with_control
+
+    if any(options[name] for name in ("plan_path", "roles", "aligned", "override")):
+        raise ParameterError("--plan, --role, --aligned and --override are for a file, got: --series")
+    last = LastWave.of(source)
+    plan = with_requirements(with_control(last.plan, options["control"]), request_of(source, options))
+    return rehearse(replace(last, plan=plan), options["wave"], run, original=options["original"])
 
 
 def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
@@ -110,9 +138,10 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
     )
 
 
-def _text(decision: Decision, form: str) -> str:
+def _text(decision: Decision, form: str, rehearsal: Rehearsal | None = None) -> str:
     if form == "json":
-        return json.dumps(decision.to_dict(), indent=2, ensure_ascii=False)
+        drift = {} if rehearsal is None else {"drift": rehearsal.to_dict()}
+        return json.dumps(decision.to_dict() | drift, indent=2, ensure_ascii=False)
     if form != "text":
         from sfumato.report.findings import as_junit, as_sarif  # only here: it loads the report
 
@@ -123,6 +152,7 @@ def _text(decision: Decision, form: str) -> str:
             f"{decision.subject}: {'may' if decision.may_leave else 'may not'} be released",
             *(f"  {blocked}  {each.rule}: {each.message}" for each in decision.findings),
             *(f"  ok  {each}" for each in decision.met_requirements),
+            *(f"  drift  {each}" for each in (rehearsal.lines if rehearsal else ())),
             *([f"  because: {decision.override}"] if decision.override else []),
         ]
     )

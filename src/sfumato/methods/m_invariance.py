@@ -21,12 +21,7 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError, count_noun
 from sfumato.kernels.arrays import Ints, Words
 from sfumato.methods._buckets import DeassociatingMethod, free_name, split_into_tables
-
-#: Values of a signature, by their codes in ascending order.
-Signature = tuple[int, ...]
-
-#: New people for each value of a signature below which all of them are put among others by lot.
-_FEW_NEW = 10
+from sfumato.methods._signatures import Division, Signature
 
 #: The tables in which signatures are confided, and by what a value that is missing stands there.
 _SIGNATURES, _PERSONS, _MISSING = "signatures", "persons", "?"
@@ -43,7 +38,8 @@ class MInvariantBuckets(DeassociatingMethod):
     1. *Division*: people of earlier releases are sorted by signature, if their value is still part of it.
     2. *Balancing*: the people of a signature must have each of its values equally often. New people fill the
        gaps as long as the remaining ones can form buckets of their own; otherwise a *counterfeit* does, a
-       value that belongs to no person.
+       value that belongs to no person. Who fills them is planned for all values at once, so that counterfeits
+       are the fewest.
     3. *Assignment*: the remaining new people get signatures of the :math:`m` most frequent values among them.
        If one value is too frequent, or there are fewer than :math:`10 m` new people, each gets the signature
        of a random person with the same value: the counterfeits in their bucket could equally be their values.
@@ -83,7 +79,9 @@ class MInvariantBuckets(DeassociatingMethod):
     stay. Several records of one person are refused. Weights are refused, as counterfeits have none.
 
     **Cost.** :math:`O(n \log n)`, and a pass over the values for each signature. The number of counterfeits
-    is not minimal: column generation finds fewer (arXiv 2306.15371).
+    is the smallest that the signatures people have leave possible, which has a closed form, except where new
+    people are put among others at random (step 3); the notes give both numbers. What people have had cannot
+    be chosen again, so a release may need counterfeits that a series planned from its end would not.
 
     Examples
     --------
@@ -164,13 +162,15 @@ class MInvariantBuckets(DeassociatingMethod):
             members, {code for code, text in enumerate(values.texts) if text in memory.texts}
         )
         buckets, extra = _partition_records(table, members, here.rng("partition"))
-        release = self._make_tables(table, values.cells(extra), buckets, here)
+        release = self._make_tables(table, values.cells(extra), buckets, here, division.fewest)
         self._require_invariant(table, release, values, before)
         artifacts = memory.private_artifacts(self, values, buckets, extra)
         return replace(release, byproducts=replace(release.byproducts, private_artifacts=artifacts))
 
-    def _make_tables(self, table: Table, false_values: pl.Series, buckets: Ints, run: Run) -> Release:
-        """The two tables, with a row for each counterfeit."""
+    def _make_tables(
+        self, table: Table, false_values: pl.Series, buckets: Ints, run: Run, fewest: int
+    ) -> Release:
+        """The two tables, with a row for each counterfeit, of which any release has ``fewest``."""
         n, n_false, name = len(table), len(false_values), false_values.name
         whole = _with_counterfeits(table, false_values) if n_false else table
         false = np.bincount(buckets[n:], minlength=int(buckets.max(initial=0)) + 1)[buckets]
@@ -180,8 +180,12 @@ class MInvariantBuckets(DeassociatingMethod):
         release = split_into_tables(whole, buckets, {"qit": (), "st": (name,)}, run)
         rows = np.where(np.arange(len(whole)) < n, np.arange(len(whole)), -1)
         what = "1 value is a counterfeit" if n_false == 1 else f"{n_false:,} values are counterfeits"
-        note = f"{what} of no person: ignore the rows without keys"
-        release = release.with_notes(*([note] if n_false else []), figures={"counterfeits": n_false})
+        least = (
+            "which are the fewest there can be" if n_false == fewest else f"of which {fewest:,} are needed"
+        )
+        note = f"{what} of no person, {least}: ignore the rows without keys"
+        figures = {"counterfeits": n_false, "counterfeits_needed": fewest}
+        release = release.with_notes(*([note] if n_false else []), figures=figures)
         if not n_false:
             return release
         assert release.layout is not None  # it was parted
@@ -358,146 +362,6 @@ def _small(rows: Sequence[tuple[int, str]] | Sequence[tuple[str, int]], kinds: M
     frame = pl.DataFrame(rows, schema=dict(kinds), orient="row")
     columns = (Column(name, Kind.NOMINAL, Role.OTHER) for name in kinds)
     return Table(frame, Schema(tuple(columns)))
-
-
-# Division, balancing, assignment -----------------------------------------------------------------------
-
-
-class Division:
-    """Gives every record a signature, and every signature the counterfeits that balance it.
-
-    ``members`` of a signature are the records of each of its values, −1 for a counterfeit.
-    """
-
-    def __init__(self, m: int, values: Ints, n_values: int, rng: np.random.Generator) -> None:
-        self.m, self.values, self.n_values, self.rng = m, values, n_values, rng
-        self.free: list[list[int]] = [[] for _ in range(n_values)]  # new records of each value
-        self.counts = np.zeros(n_values, dtype=np.int64)
-        self.members: dict[Signature, dict[int, list[int]]] = {}
-        self.parts: dict[frozenset[int], dict[int, Signature]] = {}  # by what may not be in them
-
-    def assign_signatures(
-        self, before: Mapping[int, Sequence[Signature]]
-    ) -> dict[Signature, dict[int, list[int]]]:
-        """Divide, balance and assign."""
-        changed = list[int]()
-        for row in self.rng.permutation(len(self.values)).tolist():
-            value, history = int(self.values[row]), before.get(row, ())
-            latest = next((each for each in reversed(history) if value in each), None)
-            if latest is None and history:
-                changed.append(row)
-            elif latest is None:
-                self.free[value].append(row)
-                self.counts[value] += 1
-            else:
-                self._put(latest, value, [row])
-        frequent = np.bincount(np.delete(self.values, changed), minlength=self.n_values)
-        for row in changed:
-            banned, value = frozenset(each for own in before[row] for each in own), int(self.values[row])
-            self._put(self._fresh(value, banned, frequent), value, [row])
-        is_few = self.counts.sum() < _FEW_NEW * self.m  # not how many are left: that tells of their values
-        for signature in list(self.members):
-            self._balance(signature)
-        if self.members and (is_few or self.m * self.counts.max(initial=0) > self.counts.sum()):
-            self._join_holders()
-        self._make_eligible()
-        self._assign()
-        return self.members
-
-    def _put(self, signature: Signature, value: int, rows: Sequence[int]) -> None:
-        own = self.members.setdefault(signature, {each: [] for each in signature})
-        own[value].extend(rows)
-
-    def _fresh(self, value: int, banned: frozenset[int], frequent: Ints) -> Signature:
-        """The signature of a value among those that have nothing in common with earlier ones.
-
-        Values that someone never had are parted once for all with the same past, whatever those who changed
-        have now: each value of a signature would have led to it alike. Those about as frequent among the
-        others are together, so that none is much likelier; ties are by lot.
-        """
-        if banned not in self.parts:
-            others = np.setdiff1d(np.arange(self.n_values), list(banned))
-            if len(others) < self.m:
-                raise UnreachableError(
-                    f"a changed value needs {self.m - 1} other values that the person never had, got: "
-                    f"{len(others) - 1}",
-                    hint="choose a smaller m",
-                )
-            lot = self.rng.permutation(others)
-            ordered = lot[np.argsort(-frequent[lot], kind="stable")]
-            parts = np.array_split(ordered, len(others) // self.m)
-            self.parts[banned] = {
-                each: tuple(sorted(part.tolist())) for part in parts for each in part.tolist()
-            }
-        return self.parts[banned][value]
-
-    def _balance(self, signature: Signature) -> None:
-        """Give each value of a signature as many records, new ones or counterfeits."""
-        own = self.members[signature]
-        most = max(len(rows) for rows in own.values())
-        for value in sorted(signature, key=lambda each: len(own[each])):
-            lacking = most - len(own[value])
-            taken = self._take_records(value, lacking)
-            own[value].extend([*taken, *[-1] * (lacking - len(taken))])
-
-    def _take_records(self, value: int, wanted: int) -> list[int]:
-        """New records of a value, as many as leave the others able to have buckets of their own."""
-        others = self.counts.copy()
-        others[value] = 0
-        spare = int(self.counts.sum()) - self.m * int(others.max(initial=0))
-        many = max(min(wanted, int(self.counts[value]), spare), 0)
-        self.counts[value] -= many
-        return [self.free[value].pop() for _ in range(many)]
-
-    def _join_holders(self) -> None:
-        """Give new records the signature of someone of their value, by lot, where anyone has it.
-
-        As each signature has its values equally often, each could as well be theirs: who knows how frequent
-        values are, and every rule, guesses no better than by lot. If only those were put among others who
-        are too many of a value, to stand among counterfeits would tell it.
-        """
-        sizes = {signature: len(next(iter(own.values()))) for signature, own in self.members.items()}
-        touched = set[Signature]()
-        for value in np.flatnonzero(self.counts).tolist():
-            found = [signature for signature in sizes if value in signature]
-            if not found:
-                continue
-            chances = np.array([sizes[each] for each in found], dtype=np.float64)
-            drawn = self.rng.choice(len(found), len(self.free[value]), p=chances / chances.sum())
-            for place in np.unique(drawn).tolist():
-                own, new = self.members[found[place]], np.array(self.free[value])[drawn == place].tolist()
-                real = [row for row in own[value] if row >= 0] + new  # in place of counterfeits, if any
-                own[value] = real + [-1] * (len(own[value]) - len(real))
-                touched.add(found[place])
-            self.free[value], self.counts[value] = [], 0
-        for signature in sorted(touched):
-            self._balance(signature)
-
-    def _assign(self) -> None:
-        """Give new records signatures of the most frequent values among those that are left."""
-        while (left := int(self.counts.sum())) > 0:
-            order = np.argsort(-self.counts, kind="stable")
-            next_most = int(self.counts[order[self.m]]) if len(order) > self.m else 0
-            many, size = min(int(self.counts[order[self.m - 1]]), left // self.m - next_most), self.m
-            if many < 1:  # more than m values are equally frequent, and each must be taken once
-                many, size = 1, int((self.counts == self.counts.max()).sum())
-            signature = tuple(sorted(order[:size].tolist()))
-            for value in signature:
-                rows = self.free[value][-many:]
-                self.free[value] = self.free[value][:-many]
-                self.counts[value] -= many
-                self._put(signature, value, rows)
-
-    def _make_eligible(self) -> None:
-        """Add counterfeits until no value is that of more than one in m of the new records."""
-        most = int(self.counts.max(initial=0))
-        lacking = self.m * most - int(self.counts.sum())
-        lot = self.rng.permutation(self.n_values)  # else who is alone would be with the same values always
-        for value in lot[np.argsort(-self.counts[lot], kind="stable")].tolist():
-            more = max(min(lacking, most - int(self.counts[value])), 0)
-            self.free[value].extend([-1] * more)
-            self.counts[value] += more
-            lacking -= more
 
 
 # Partitioning ------------------------------------------------------------------------------------------

@@ -201,12 +201,15 @@ def decide_reproduced(outcome: PlanOutcome, trail: Mapping[str, Any]) -> Decisio
     return Decision("the release", missed, outcome.judgements, override, unjudged, outcome)
 
 
-def decide_plan(plan: Plan, run: Run, *, subject: str) -> Decision:
-    """Decide on what a plan would release, without writing anything: its own chance will be another."""
+def decide_plan(plan: Plan, run: Run, *, subject: str, table: Table | None = None) -> Decision:
+    """Decide on what a plan would release, without writing anything: its own chance will be another.
+
+    The ``table`` of a plan for one table need not be read where it is at hand.
+    """
     if blocked := tuple(Finding("role-missing", each) for each in plan.blockers()):
         return Decision(subject, blocked)
     chance = replace(run.randomness, is_given=False, person_seed=run.randomness.seed)  # none of it leaves
-    return decide(carry_out(plan, replace(run, randomness=chance)), subject=subject)
+    return decide(carry_out(plan, replace(run, randomness=chance), table=table), subject=subject)
 
 
 def require_secret_seed(plan: Plan, run: Run, *, subject: str, override: str = "") -> None:

@@ -111,6 +111,14 @@ def plan_of_file(release: str | Path) -> tuple[Plan, Path] | None:
     return None
 
 
+def plan_of_trail(trail: Path) -> Plan:
+    """The plan for one table by which a release was made, as its private trail keeps it."""
+    payload = read_trail(trail)
+    if "plan" not in payload:
+        raise ReadError(f"`{trail}` must be the trail of a plan for one table, got: another")
+    return Plan.from_dict(payload["plan"], folder=trail.parent / payload.get("folder", ""))
+
+
 def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Path]]:
     """What private trails say of a released file, each with the trail and the folder of its plan."""
     for trail in trail_paths(release):
