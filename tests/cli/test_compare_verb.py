@@ -227,6 +227,7 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
         "industry",
         "public",
         "clinical",
+        "hipaa-safe-harbour",
         "small-cells",
         "three-threats",
     ]
