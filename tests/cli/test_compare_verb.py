@@ -228,6 +228,8 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
         "public",
         "clinical",
         "hipaa-safe-harbour",
+        "netherlands-public",
+        "netherlands-researchers",
         "small-cells",
         "three-threats",
     ]

@@ -66,7 +66,15 @@ USES = ("secure", "scientific", "industry", "public")
 
 
 def test_the_four_kinds_of_release_of_the_survey_and_rules_of_a_field():
-    assert Profile.names() == (*USES, "clinical", "hipaa-safe-harbour", "small-cells", "three-threats")
+    assert Profile.names() == (
+        *USES,
+        "clinical",
+        "hipaa-safe-harbour",
+        "netherlands-public",
+        "netherlands-researchers",
+        "small-cells",
+        "three-threats",
+    )
     for name in Profile.names():
         profile = Profile.load(name)
         assert profile.name == name
