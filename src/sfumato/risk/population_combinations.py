@@ -105,7 +105,11 @@ class PopulationCombinations(KeyMeasure):
 
     def _places(self, evidence: Evidence) -> set[str]:
         named = evidence.original.schema.resolve(self.regions)
-        return {name for name in self.keys(evidence) if name in named or is_about(evidence, name, _PLACES)}
+        return {
+            name
+            for name in self.keys(evidence)
+            if name in named or is_about(evidence.original, name, _PLACES)
+        }
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
         """Count each combination of as many keys in the population; fewer are never rarer."""
@@ -133,9 +137,9 @@ class PopulationCombinations(KeyMeasure):
 _PLACES, _ORIGINS = ("place", "state"), ("origin",)
 
 
-def is_about(evidence: Evidence, name: str, about: tuple[str, ...]) -> bool:
+def is_about(table: Table, name: str, about: tuple[str, ...]) -> bool:
     """Whether the name of a column says that it is about one of these."""
-    return any(concept.about in about for concept in Facts(evidence.original.frame[name]).concepts)
+    return any(concept.about in about for concept in Facts(table.frame[name]).concepts)
 
 
 class ReleasedColumns(Measure):
@@ -205,9 +209,7 @@ class ReleasedColumns(Measure):
         found = [
             name
             for name in table.names
-            if name in evidence.original.schema
-            and self._counts(evidence, table, name)
-            and not uninformative_records(table, (name,)).all()
+            if self._counts(evidence, table, name) and not uninformative_records(table, (name,)).all()
         ]
         return Score(float(len(found)), by_column=dict.fromkeys(found, 1.0), reason=quoted(found))
 
@@ -216,5 +218,5 @@ class ReleasedColumns(Measure):
             return name in evidence.known_columns
         if self.of in ("sensitive", "weights"):
             role = Role.SENSITIVE if self.of == "sensitive" else Role.WEIGHT
-            return role in (table.schema[name].role, evidence.original.schema[name].role)
-        return is_about(evidence, name, _PLACES if self.of == "places" else _ORIGINS)
+            return name in (*table.schema.with_role(role), *evidence.original.schema.with_role(role))
+        return is_about(table, name, _PLACES if self.of == "places" else _ORIGINS)
