@@ -31,7 +31,7 @@ MODELS = [
 ]  # fmt: skip
 OBJECTIVES = [
     "loss", "granularity", "precision", "non-uniform-entropy", "discernibility", "average-class-size",
-    "classification",
+    "classification", "payout",
 ]  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def cell_cost(objective, name, value, level, column):
     return (len(members) - 1) / (len(TREES[name]) - 1)
 
 
-def value_of(objective, aggregate, records, keys, levels, *, failing, importance=None, balance=0.5):
+def value_of(objective, aggregate, records, keys, levels, *, failing, importance=None, balance=0.5):  # noqa: PLR0911
     rows = shown_at(records, keys, levels)
     n = len(records)
     kept = {row: [i for i in members if i not in failing] for row, members in groups_of(rows).items()}
@@ -160,6 +160,10 @@ def value_of(objective, aggregate, records, keys, levels, *, failing, importance
         return (sum(len(m) ** 2 for m in kept.values()) + n * len(failing)) / n**2
     if objective == "average-class-size":
         return n / (len(kept) + bool(failing))
+    if objective == "payout":  # at the prices of Wan and others
+        lost = value_of("non-uniform-entropy", aggregate, records, keys, levels, failing=failing)
+        sizes = [*(len(m) for m in kept.values()), len(failing)]
+        return lost + 300 / 1200 * sum(300 / size > 4 for size in sizes if size) / n
     if objective == "classification":
         right = sum(max(Counter(records[i][3] for i in m).values()) for m in kept.values())
         return (n - right) / n

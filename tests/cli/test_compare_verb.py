@@ -227,6 +227,9 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
         "industry",
         "public",
         "clinical",
+        "hipaa-safe-harbour",
+        "netherlands-public",
+        "netherlands-researchers",
         "small-cells",
         "three-threats",
     ]
@@ -236,7 +239,7 @@ def test_profiles_are_listed_shown_and_written_to_edit(run, people, tmp_path):
     assert "El Emam" in out
     code, out, _ = run("profiles", "public", "--json")
     assert json.loads(out)["requirements"][0]["require"].endswith(">= 10")
-    assert len(json.loads(run("profiles", "--json")[1])) == 7
+    assert len(json.loads(run("profiles", "--json")[1])) == 10
     assert run("profiles", "scientific", "--write", "my.toml")[0] == 0
     text = (tmp_path / "my.toml").read_text(encoding="utf-8")
     (tmp_path / "my.toml").write_text(text.replace("dbrl <= 0.1", "dbrl <= 0.3"), encoding="utf-8")

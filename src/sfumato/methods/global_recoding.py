@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,9 +34,11 @@ from sfumato.methods._recoding.objectives import (
     DiscernibilityObjective,
     Objective,
     ObjectiveName,
+    Prices,
     Tally,
     hierarchy_loss,
     measured_loss,
+    payout,
 )
 from sfumato.methods._recoding.search import LatticeSearch, Leftover, NodeState, RollUp
 from sfumato.methods.recode_like import learning
@@ -44,6 +46,9 @@ from sfumato.methods.recoding import Recoding, hierarchies_of
 
 #: What a share of the records may miss a whole number by: 0.1 · 30 is not quite 3.
 _FLOAT_TOLERANCE = 1e-9
+
+
+_PRICED: dict[str, Any] = {"le": 1e12, "unit": "per record", "when": "objective=payout", "advanced": True}
 
 
 class GlobalRecoding(EnforcingMethod):
@@ -64,7 +69,9 @@ class GlobalRecoding(EnforcingMethod):
     :math:`\min(2 - 2b, 1)` times, and what is suppressed :math:`\min(2b, 1)` times. Other
     objectives: *granularity*, *precision*, *non-uniform-entropy*, *discernibility*, *average-class-size* are
     the measures of these names (generalised-information-loss, precision-loss …), *classification* the
-    classification-metric of the ``target``.
+    classification-metric of the ``target``, and *payout* one minus publisher-payout, at prices of your own,
+    against an adversary who knows who is in the table (Wan and others, 2015); suppressed records count as one
+    class there.
 
     See Also
     --------
@@ -122,7 +129,7 @@ class GlobalRecoding(EnforcingMethod):
     title = "Global recoding"
     analyst_note = GROUPED
     analyst_extras = (("local=True", "Records that would have been suppressed have groups of their own."),)
-    references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002")
+    references = ("elemam2009", "kohlmayer2012", "prasser2020", "samarati2001", "iyengar2002", "wan2015")
     gives = Gives(generalised=True, suppressed=True, other_records=True)
     cost = "n + nodes · classes"
 
@@ -165,6 +172,10 @@ class GlobalRecoding(EnforcingMethod):
         hint="at 0.5 both count in full; at 0 suppressing costs nothing, at 1 generalising",
     )
     target: Columns = param(("@sensitive",), "Columns to be predicted.", when="objective=classification")
+    benefit: float = param(1200.0, "What a record is worth to the publisher.", gt=0, **_PRICED)
+    loss: float = param(300.0, "What a re-identified person costs the publisher.", ge=0, **_PRICED)
+    gain: float = param(300.0, "What a re-identified person is worth to the adversary.", ge=0, **_PRICED)
+    price: float = param(4.0, "What an attempt costs the adversary.", ge=0, **_PRICED)
     local: bool = param(
         default=False,
         help=(
@@ -185,6 +196,8 @@ class GlobalRecoding(EnforcingMethod):
     def refuses(self, table: Table) -> str | None:
         """Refuse keys that were generalised before, and to predict nothing or a key."""
         reason = super().refuses(table) or self.refuses_generalised(table)
+        if reason is None and self.objective == "payout" and table.schema.only_role(Role.PERSON):
+            return f"the payout of {self.name} must be that of records, got: several records of a person"
         if reason is not None or self.objective != "classification":
             return reason
         targets = set(table.schema.resolve(self.target))
@@ -268,6 +281,9 @@ class GlobalRecoding(EnforcingMethod):
             return hierarchy_loss(lattice, self.aggregate, importance, self.balance), ()
         if self.objective in MEASURES:
             return measured_loss(lattice, table, MEASURES[self.objective], part.run), ()
+        if self.objective == "payout":
+            prices = Prices(self.benefit, self.loss, self.gain, self.price)
+            return payout(lattice, table, prices, part.run), ()
         if self.objective == "discernibility":
             return DiscernibilityObjective(flat, n), ()
         if self.objective == "average-class-size":

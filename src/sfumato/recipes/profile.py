@@ -17,6 +17,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure
+from sfumato.core.params import Resource
 from sfumato.core.references import references
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
@@ -281,6 +282,7 @@ def _why_not_applicable(demand: Demand, intruder: Intruder, empty: Table) -> str
         return intruder.why_knows_nothing
     if intruder.external:  # what the intruder holds is not known here
         return None
-    # Of a series only what such a release is asked counts; that a control is lacking is told when judged.
-    resources: dict[str, Any] = {SERIES: Waves.of(()), CONTROL: empty}
+    # Of a series only what such a release is asked counts; that a control or table is lacking is told later.
+    named = [str(value) for value in vars(demand.measure).values() if isinstance(value, Resource)]
+    resources: dict[str, Any] = {SERIES: Waves.of(()), CONTROL: empty, **dict.fromkeys(named, empty)}
     return demand.measure.refuses(Evidence(empty, Release.unchanged(empty), demand.scenario, resources))

@@ -14,15 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from sfumato.core.budget import NO_GUARANTEE
 from sfumato.core.randomness import ByPlace
 from sfumato.core.release import Release
 from sfumato.core.requirement import why_unjudged
 from sfumato.core.run import Run
 from sfumato.data.checks import Violation, violations
-from sfumato.data.guess.columns import Guess, guess, guess_columns
+from sfumato.data.guess.columns import Guess, guess_columns, is_shared_key
 from sfumato.data.guess.contacts import contacts_in, shown_texts
 from sfumato.data.relations.joining import joining_columns
 from sfumato.data.schema import UNIT_ROLES, Column, Role
@@ -299,7 +297,7 @@ def _identifiers(table: Table) -> Iterator[Finding]:
             yield Finding(rule, f"`{column.name}` {_identifier_by(column)}")
         elif _numbers_persons(proposal) and column.role is not Role.KEY:  # a key is judged as one
             yield Finding(rule, f"`{column.name}` links the records of a person: {proposal.role_reason}")
-        elif proposal.column.role is Role.IDENTIFIER and not _is_shared_key(table, column):
+        elif proposal.column.role is Role.IDENTIFIER and not is_shared_key(table, column):
             yield Finding(rule, f"`{column.name}` looks like a direct identifier: {proposal.role_reason}")
         else:
             yield from _contacts(table, column.name)
@@ -314,15 +312,6 @@ def _identifier_by(column: Column) -> str:
     if column.role_basis:
         return f"is taken as a direct identifier ({column.role_basis})"
     return "is declared as a direct identifier"
-
-
-def _is_shared_key(table: Table, column: Column) -> bool:
-    shown = table.frame.select(pl.col(column.name).alias("column"))
-    (by_values,) = guess(shown)
-    if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:
-        return False
-    shares = shown.drop_nulls().group_by("column").len()["len"]
-    return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
 
 
 def _contacts(table: Table, name: str) -> Iterator[Finding]:

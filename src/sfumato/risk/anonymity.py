@@ -161,7 +161,8 @@ class KMap(KeyMeasure):
     ``any`` it is like anything, on either side; under ``worst`` a record with a missing key is like itself
     alone, and a person with one is counted for no value.
 
-    **Units.** Each record of the population is taken for a person.
+    **Units.** Each record of the population is taken for a person; or, in a table of counts, for as many as
+    its column ``people`` says.
 
     **Cost.** :math:`O((n + N) \log (n + N))` for exact keys; for generalised ones each class costs what the
     boundary of its box cuts of a tree over the population.

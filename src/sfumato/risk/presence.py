@@ -26,7 +26,7 @@ from sfumato.risk._key_measures import (
     yes_or_no,
 )
 from sfumato.risk._pieces import pieces_of
-from sfumato.risk._population import population_sizes, why_no_population
+from sfumato.risk._population import people_in, population_sizes, why_no_population
 from sfumato.risk.diversity import profiles
 
 
@@ -57,7 +57,7 @@ class DeltaPresence(KeyMeasure):
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 
     **Units.** Persons are counted where a column of the release tells whose record it is; each record of the
-    population is taken for a person.
+    population is taken for a person, or for as many as its column ``people`` says.
 
     **Cost.** That of k-map.
     """
@@ -96,7 +96,7 @@ class DeltaPresence(KeyMeasure):
                 reason="the population must contain everybody in the release, got: too few in classes of "
                 f"{count_noun(too_many, 'record')}",
             )
-        people = len(evidence.resources[str(self.population)])
+        people = int(people_in(evidence.resources[str(self.population)], classes.keys).sum())
         absent = max(people - int(sizes.sum()), 0)
         value = float(chances.max())
         doubt = value < 1 and _share_people(evidence, classes)

@@ -401,3 +401,22 @@ def test_a_group_of_one_value_is_told():
     codes = Run(seed=1, resources={"zips": from_prefix(pl.Series("zip", zips), lengths=(3,))})
     release = Recipe.of(Recoding(levels=1)).apply(table, codes)  # B01** is more than B0115
     assert not [note for note in release.provenance[0].notes if "one value only" in note]
+
+
+@pytest.mark.parametrize("prices", [{}, {"loss": 900.0, "price": 60.0}, {"gain": 0.0}])
+def test_the_payout_of_the_lattice_is_that_of_the_measure(prices):
+    """Of the node that was found: one minus the measure, which the search has minimised."""
+    table = people(60)
+    keys = ["age", "job", "town"]
+    release = GlobalRecoding(k=2, objective="payout", **prices).apply(table, RUN)
+    released = Release.of(release.table.select(keys), source_rows=release.source_rows)
+    found = registry.measure("publisher-payout")(**prices).score(Evidence(table.select(keys), released), RUN)
+    assert release.figures["payout"] == pytest.approx(1 - found.value, abs=1e-9)
+    assert not any("not proved" in note for note in release.notes)
+
+
+def test_the_payout_of_several_records_of_a_person_is_refused():
+    frame = pl.DataFrame({"who": [1, 1, 2], "town": ["a", "b", "b"]})
+    schema = Schema((Column("who", Kind.NOMINAL, Role.PERSON), Column("town", Kind.NOMINAL, Role.KEY)))
+    with pytest.raises(RefusedError, match="several records of a person"):
+        GlobalRecoding(objective="payout", k=1).apply(Table(frame, schema), RUN)

@@ -66,7 +66,15 @@ USES = ("secure", "scientific", "industry", "public")
 
 
 def test_the_four_kinds_of_release_of_the_survey_and_rules_of_a_field():
-    assert Profile.names() == (*USES, "clinical", "small-cells", "three-threats")
+    assert Profile.names() == (
+        *USES,
+        "clinical",
+        "hipaa-safe-harbour",
+        "netherlands-public",
+        "netherlands-researchers",
+        "small-cells",
+        "three-threats",
+    )
     for name in Profile.names():
         profile = Profile.load(name)
         assert profile.name == name
@@ -96,6 +104,15 @@ def test_attacks_are_asked_though_no_control_is_known_yet():
     """Without a control group they refuse when the release is judged; left out, nobody would notice."""
     asked = [demand.measure.name for demand in Profile.load("three-threats").requirements(SCHEMA)]
     assert asked == ["singling-out", "linkability", "inference", "k-anonymity"]
+
+
+def test_the_safe_harbour_is_asked_of_columns_whether_or_not_a_table_of_zip_codes_is_there():
+    asked = [str(demand) for demand in Profile.load("hipaa-safe-harbour").requirements(SCHEMA)]
+    assert asked == [
+        "safe-harbour-violations <= 0",
+        "safe-harbour-violations(rule=places) <= 0",
+        "safe-harbour-violations(rule=dates) <= 0",
+    ]
 
 
 @pytest.mark.parametrize(("alike", "met"), [(11, False), (12, True)])

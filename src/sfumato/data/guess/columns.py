@@ -32,6 +32,7 @@ __all__ = [
     "guess_columns",
     "guess_related",
     "guess_schema",
+    "is_shared_key",
     "normalise_name",
 ]
 
@@ -53,6 +54,16 @@ def guess_columns(table: Table) -> tuple[Guess, ...]:
     facts = [Facts(series) for series in table.frame]
     guesses = [table.remember(each.series.name, "guess", partial(_guess_one, each, {})) for each in facts]
     return _one_of_each(_with_persons(facts, guesses, set()))
+
+
+def is_shared_key(table: Table, column: Column) -> bool:
+    """Whether only the name of a key speaks of an identifier, and several records share each value."""
+    shown = table.frame.select(pl.col(column.name).alias("column"))
+    (by_values,) = guess(shown)
+    if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:
+        return False
+    shares = shown.drop_nulls().group_by("column").len()["len"]
+    return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
 
 
 def guess_related(frame: pl.DataFrame, guesses: Iterable[Guess]) -> tuple[RelatedColumns, ...]:

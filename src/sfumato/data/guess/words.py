@@ -23,6 +23,7 @@ class Concept:
     """What a column may be about: the words for it, the role it has then, and how sure that is.
 
     ``numbers`` is what whole numbers are there (label, quantity, grade); a ``trait`` stays with a person.
+    ``about`` is what rules may ask for: a place (smaller than a State), a state (or country), an origin.
     """
 
     what: str
@@ -31,6 +32,7 @@ class Concept:
     sure: float = 0.8
     numbers: str = ""
     trait: bool = False
+    about: str = ""
 
 
 def _concepts(tables: list[dict[str, Any]]) -> Iterator[Concept]:

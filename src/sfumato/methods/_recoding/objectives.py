@@ -32,6 +32,7 @@ ObjectiveName = Literal[
     "discernibility",
     "average-class-size",
     "classification",
+    "payout",
 ]
 OBJECTIVES: dict[str, str] = {
     "loss": "The share of the leaves of its hierarchy that a label covers; a suppressed one covers all.",
@@ -41,6 +42,7 @@ OBJECTIVES: dict[str, str] = {
     "discernibility": "The number of pairs of records with equal keys; a suppressed record equals all.",
     "average-class-size": "The average size of an equivalence class; suppressed records form one class.",
     "classification": "The number of records suppressed or not of their class's most frequent target.",
+    "payout": "What the publisher loses of the benefit, by information and by attacks (publisher-payout).",
 }
 Aggregate = Literal["geometric", "arithmetic"]
 
@@ -203,6 +205,41 @@ def hierarchy_loss(
     costs = [[generalised * width for width in key.widths] for key in lattice.keys]
     most = [np.append(0.0, np.full(len(key.leaves) - 1, suppressed)) for key in lattice.keys]
     return _cell_loss(lattice, costs, most, geometric=aggregate == "geometric", importance=importance)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What records are worth to the publisher and to the adversary of [wan2015]."""
+
+    benefit: float
+    loss: float
+    gain: float
+    price: float
+
+
+@dataclass(frozen=True, eq=False)
+class PayoutObjective(CellLoss):
+    """The information lost, and what re-identified people cost, as shares of the benefit.
+
+    Who is alike to more is found less often, so nothing above a node undercuts the information it loses.
+    """
+
+    prices: Prices
+    n: int
+
+    def score(self, classes: NodeClasses, failing: Flags) -> float:
+        """The loss of cells and the damage by attacks that pay; the suppressed are one class."""
+        sizes = np.append(classes.counts[~failing], classes.counts[failing].sum()).astype(np.float64)
+        chances = 1.0 / np.maximum(sizes, 1.0)
+        attacked = (sizes > 0) & (self.prices.gain * chances > self.prices.price)
+        found = np.count_nonzero(attacked)  # one of each class that is attacked
+        return super().score(classes, failing) + self.prices.loss / self.prices.benefit * found / self.n
+
+
+def payout(lattice: GeneralisationLattice, table: Table, prices: Prices, run: Run) -> PayoutObjective:
+    """What publisher-payout says of a node, against an adversary who knows who is in the table."""
+    lost = measured_loss(lattice, table, MEASURES["non-uniform-entropy"], run)
+    return PayoutObjective(**vars(lost), prices=prices, n=len(table))
 
 
 def measured_loss(lattice: GeneralisationLattice, table: Table, measure: str, run: Run) -> CellLoss:
