@@ -24,7 +24,7 @@ from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import CoverageProblem, TooManyBoxes, covering_of
 
 #: The column that makes a population a table of counts: how many people have the values of a row.
-PEOPLE = "people"
+COUNT_COLUMN = "population_count"
 _ENDLESS = 1e300  # the end of a range without one
 _NAMING_ROLES = (Role.IDENTIFIER, Role.PERSON, Role.HOUSEHOLD)
 
@@ -43,17 +43,21 @@ def why_no_population(measure: str, evidence: Evidence, population: str, keys: S
     absent = quoted(name for name in keys if name not in table.schema)
     if absent:
         return f"{measure} needs all keys in `{population}`, which lacks {absent}"
-    return _why_no_counts(population, table) if PEOPLE in table.schema and PEOPLE not in keys else None
+    return (
+        _why_no_counts(population, table)
+        if COUNT_COLUMN in table.schema and COUNT_COLUMN not in keys
+        else None
+    )
 
 
 def _why_no_counts(population: str, table: Table) -> str | None:
     """Why a table with a column of people is no table of counts; None when it is one."""
-    counts, others = people_in(table, ()), table.frame.drop(PEOPLE)
+    counts, others = people_in(table, ()), table.frame.drop(COUNT_COLUMN)
     named = [each.name for each in table.schema.columns if each.role in _NAMING_ROLES]
     if named:
-        return f"`{population}` must hold counts or people, got: `{PEOPLE}` beside {quoted(named)}"
+        return f"`{population}` must hold counts or people, got: `{COUNT_COLUMN}` beside {quoted(named)}"
     if not (counts >= 0).all() or (counts != np.floor(counts)).any():
-        return f"`{PEOPLE}` of `{population}` must be whole numbers of people, got: others, or missing ones"
+        return f"`{COUNT_COLUMN}` of `{population}` must be whole numbers, got: others, or missing ones"
     if others.is_duplicated().any():
         return f"`{population}` must have one row for each combination of values, got: some twice"
     return None
@@ -61,16 +65,16 @@ def _why_no_counts(population: str, table: Table) -> str | None:
 
 def people_in(population: Table, keys: Sequence[str]) -> Floats:
     """How many people each row of a population stands for: one, unless it is a table of counts."""
-    if PEOPLE in population.schema and PEOPLE not in keys:
-        return population.frame[PEOPLE].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+    if COUNT_COLUMN in population.schema and COUNT_COLUMN not in keys:
+        return population.frame[COUNT_COLUMN].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     return np.ones(len(population))
 
 
 def population_sizes(evidence: Evidence, classes: Classes, population: str) -> Ints:
     """How many people of the population may be those of each class, under its policy for missing keys.
 
-    Each record of the population is a person, or as many as its column ``people`` says. A generalised key
-    covers the exact values that it stands for.
+    Each record of the population is a person, or as many as its column ``population_count`` says. A
+    generalised key covers the exact values that it stands for.
     """
     return evidence.remember(
         ("population", population, classes.keys, classes.missing),

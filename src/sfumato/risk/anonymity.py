@@ -162,7 +162,7 @@ class KMap(KeyMeasure):
     alone, and a person with one is counted for no value.
 
     **Units.** Each record of the population is taken for a person; or, in a table of counts, for as many as
-    its column ``people`` says.
+    its column ``population_count`` says.
 
     **Cost.** :math:`O((n + N) \log (n + N))` for exact keys; for generalised ones each class costs what the
     boundary of its box cuts of a tree over the population.

@@ -47,8 +47,8 @@ class PopulationCombinations(KeyMeasure):
     Places are told by the names of columns, in nine languages, and by ``regions``. ``by_column`` is the
     rarest combination that a key takes part in, ``by_record`` that of a record; ``rarest`` names the keys.
 
-    **Doubt.** Exact for the population given, a table of people or of counts (a column ``people``). All keys
-    count, so that a rule for some of them, such as the visible ones, is met if this is.
+    **Doubt.** Exact for the population given, a table of people or of counts (a column
+    ``population_count``). All keys count, so that a rule for some of them, such as the visible ones, is met if this is.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 
@@ -61,8 +61,8 @@ class PopulationCombinations(KeyMeasure):
     >>> kinds = {"region": Kind.NOMINAL, "sex": Kind.NOMINAL}
     >>> schema = Schema(tuple(Column(name, kind, Role.KEY) for name, kind in kinds.items()))
     >>> counts = pl.DataFrame(
-    ...     {"region": ["N", "N", "S", "S"], "sex": ["f", "m", "f", "m"], "people": [60, 50, 9, 8]})
-    >>> census = Table(counts, Schema((*schema.columns, Column("people", Kind.CONTINUOUS))))
+    ...     {"region": ["N", "N", "S", "S"], "sex": ["f", "m", "f", "m"], "population_count": [60, 50, 9, 8]})
+    >>> census = Table(counts, Schema((*schema.columns, Column("population_count", Kind.CONTINUOUS))))
     >>> file = Table(pl.DataFrame({"region": ["N", "S", "S"], "sex": ["f", "f", "m"]}), schema)
     >>> evidence = Evidence(file, resources={"census": census})
     >>> for dimension in (1, 2):

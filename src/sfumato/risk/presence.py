@@ -57,7 +57,7 @@ class DeltaPresence(KeyMeasure):
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 
     **Units.** Persons are counted where a column of the release tells whose record it is; each record of the
-    population is taken for a person, or for as many as its column ``people`` says.
+    population is taken for a person, or for as many as its column ``population_count`` says.
 
     **Cost.** That of k-map.
     """

@@ -57,8 +57,8 @@ class SafeHarbourViolations(Measure):
     where the kinds of identifiers are those of the ``rule``. *identifiers* are names and numbers, (A) and (D)
     to (R): a column breaks it by its role, by what its name says, and by what its values look like. *places*,
     (B): any place smaller than a State; of a zip code the first three digits may be shown where more than
-    20,000 people live, by the table ``zip-codes`` (columns ``zip`` and ``people``), and 000 for all others.
-    *dates*, (C): any part of a date but its year, and ages above 89, or years of birth that tell them,
+    20,000 people live, by the table ``zip-codes`` (columns ``zip`` and ``population_count``), and 000 for all
+    others. *dates*, (C): any part of a date but its year, and ages above 89, or years of birth that tell them,
     unless they are one category (90, or a range without an end from 90 or less).
 
     See Also
@@ -85,8 +85,8 @@ class SafeHarbourViolations(Measure):
     Examples
     --------
     >>> frame = pl.DataFrame({"zip": ["021**", "036**"], "age": [44, 97], "fax": ["-", "+1 617 555 0100"]})
-    >>> zips = Table(pl.DataFrame({"zip": ["021", "036"], "people": [700_000, 9_000]}), Schema((
-    ...     Column("zip", Kind.NOMINAL), Column("people", Kind.CONTINUOUS))))
+    >>> zips = Table(pl.DataFrame({"zip": ["021", "036"], "population_count": [700_000, 9_000]}), Schema((
+    ...     Column("zip", Kind.NOMINAL), Column("population_count", Kind.CONTINUOUS))))
     >>> kinds = {"zip": Kind.NOMINAL, "age": Kind.CONTINUOUS, "fax": Kind.NOMINAL}
     >>> table = Table(frame, Schema(tuple(Column(name, kind, Role.KEY) for name, kind in kinds.items())))
     >>> evidence = Evidence(table, resources={"zip-codes": zips})
@@ -206,9 +206,12 @@ def _why_zip_codes(evidence: Evidence, table: Table, name: str) -> str:
     if not len(shown):
         return ""
     zips: object = evidence.resources.get(ZIP_CODES)
-    if not isinstance(zips, Table) or not {"zip", "people"} <= set(zips.names):
+    if not isinstance(zips, Table) or not {"zip", "population_count"} <= set(zips.names):
         return f"zip codes, and no table `{ZIP_CODES}` (zip, people) says where more than 20,000 people live"
-    codes, people = zips.frame["zip"].cast(pl.String), zips.frame["people"].cast(pl.Float64, strict=False)
+    codes, people = (
+        zips.frame["zip"].cast(pl.String),
+        zips.frame["population_count"].cast(pl.Float64, strict=False),
+    )
     short = codes.str.len_bytes().max() in {1, 2, 3}
     codes = codes.str.zfill(3 if short else 5)  # a code that was read as a number has lost its zeros
     if any((people.filter(codes.str.starts_with(prefix)).sum() or 0) <= _MIN_PEOPLE for prefix in shown):

@@ -52,7 +52,7 @@ def rows(rng, n):
 
 
 def count(frame):
-    return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias("people"))
+    return frame.group_by(frame.columns).agg(pl.len().cast(pl.Int64).alias("population_count"))
 
 
 @examples(300)
@@ -107,12 +107,12 @@ def test_a_table_of_counts_is_as_good_as_its_people(seed, missing):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "people"),
+    ("low", "high", "population_count"),
     [(20, 29, 100), (20, 39, 300), (25, 35, 0), (20, 20, 0), (None, None, 307), (80, None, 7), (95, None, 0)],
 )
 def test_bands_of_a_population_count_where_all_of_them_is_covered(low, high, people):
     bands = intervals(pl.Series([20, 30, 90]), pl.Series([29, 39, None], dtype=pl.Int64))
-    population = table_of({"age": bands, "people": [100, 200, 7]})
+    population = table_of({"age": bands, "population_count": [100, 200, 7]})
     ends = (pl.Series([each], dtype=pl.Int64) for each in (low, high))
     assert score(KMap(population="p"), table_of({"age": intervals(*ends)}), population).value == people
 
@@ -120,12 +120,16 @@ def test_bands_of_a_population_count_where_all_of_them_is_covered(low, high, peo
 @pytest.mark.parametrize(
     ("columns", "roles", "word"),
     [
-        ({"sex": ["f", "m"], "people": [3, -1]}, {}, "whole numbers"),
-        ({"sex": ["f", "m"], "people": [3, 1.5]}, {}, "whole numbers"),
-        ({"sex": ["f", "m"], "people": [3, None]}, {}, "whole numbers"),
-        ({"sex": ["f", "m"], "people": ["3", "many"]}, {}, "whole numbers"),
-        ({"sex": ["f", "f"], "people": [3, 2]}, {}, "one row for each"),
-        ({"sex": ["f", "m"], "people": [3, 2], "who": [1, 2]}, {"who": Role.PERSON}, "beside `who`"),
+        ({"sex": ["f", "m"], "population_count": [3, -1]}, {}, "whole numbers"),
+        ({"sex": ["f", "m"], "population_count": [3, 1.5]}, {}, "whole numbers"),
+        ({"sex": ["f", "m"], "population_count": [3, None]}, {}, "whole numbers"),
+        ({"sex": ["f", "m"], "population_count": ["3", "many"]}, {}, "whole numbers"),
+        ({"sex": ["f", "f"], "population_count": [3, 2]}, {}, "one row for each"),
+        (
+            {"sex": ["f", "m"], "population_count": [3, 2], "who": [1, 2]},
+            {"who": Role.PERSON},
+            "beside `who`",
+        ),
     ],
 )
 def test_what_is_no_table_of_counts_is_refused(columns, roles, word):
@@ -137,11 +141,15 @@ def test_what_is_no_table_of_counts_is_refused(columns, roles, word):
 
 def test_people_may_be_a_key():
     """Where the release knows a number of people, each record of the population is one person."""
-    population = table_of({"people": [1, 1, 2]})
-    assert score(KMap(population="p"), table_of({"people": [1, 2]}), population).value == 1
+    population = table_of({"population_count": [1, 1, 2]})
+    assert score(KMap(population="p"), table_of({"population_count": [1, 2]}), population).value == 1
 
 
-CENSUS = {"city": ["Bonn", "Bonn", "Ulm", "Ulm"], "sex": ["f", "m", "f", "m"], "people": [60, 50, 9, 8]}
+CENSUS = {
+    "city": ["Bonn", "Bonn", "Ulm", "Ulm"],
+    "sex": ["f", "m", "f", "m"],
+    "population_count": [60, 50, 9, 8],
+}
 
 
 def test_regions_are_told_by_their_names_or_named():

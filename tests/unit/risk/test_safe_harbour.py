@@ -23,7 +23,7 @@ from sfumato.recipes.profile import Profile
 from sfumato.risk.safe_harbour import SafeHarbourViolations
 
 RUN = Run(seed=1)
-ZIPS = pl.DataFrame({"zip": ["021", "036", "036"], "people": [700_000, 20_000, 0]})
+ZIPS = pl.DataFrame({"zip": ["021", "036", "036"], "population_count": [700_000, 20_000, 0]})
 
 
 def kind_of(series):
@@ -135,7 +135,7 @@ def test_without_a_table_only_000_leaves():
 
 
 def test_a_table_that_lost_its_zeros_is_read_all_the_same():
-    zips = pl.DataFrame({"zip": [2139, 2140, 3601], "people": [15_000, 15_000, 900]})
+    zips = pl.DataFrame({"zip": [2139, 2140, 3601], "population_count": [15_000, 15_000, 900]})
     assert broken(table_of({"zip": ["021", "000"]}), "places", zips=zips) == set()
     assert broken(table_of({"zip": ["036", "000"]}), "places", zips=zips) == {"zip"}
 
