@@ -28,7 +28,7 @@ from sfumato.explain.words import meaning_of
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk._attack import AttackMeasure, AttackTrial, beyond_control, difference
-from sfumato.risk.membership import _test_membership, _threshold
+from sfumato.risk.membership import _threshold
 from sfumato.risk.singling_out import _cells, singles_among
 from sfumato.study.level import Target
 
