@@ -1,9 +1,9 @@
 r"""Tests of membership: how much each known record looks like one of those that a release was made of.
 
-For each record there is a number, the larger the more it looks like a member's. Other people of the population
-are what the release is compared with: the persons are dealt into two halves by lot, members and strangers
-alike, and for the people of one half those of the other stand for the population. So nobody is compared with
-themselves, and if the release is of neither, members and strangers have the same chances of every number.
+For each record there is a number, the larger the more it looks like a member's. The release is compared with
+other people of the population: all persons are dealt into two halves by lot, members and strangers alike, and
+for the people of one half those of the other stand for the population. So nobody is compared with themselves,
+and if the release is of neither, members and strangers have the same chances of every number.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class MembershipCase:
         for half, others in enumerate(self.references):
             points, mine = arena.points[others], self.half_of_row == half
             boxes = arena.boxes._replace(lows=points, highs=points, extras=np.zeros(len(points)))
-            found = replace(arena, boxes=boxes, order=others).nearest(self.rows[mine], k=k, run=run, task=task)
-            beyond[mine] = found[1]
+            population = replace(arena, boxes=boxes, order=others)
+            beyond[mine] = population.nearest(self.rows[mine], k=k, run=run, task=task)[1]
         return near, beyond
 
     def by_ranks(self) -> MembershipCase:
@@ -96,7 +96,7 @@ class MembershipCase:
         return replace(self, arena=replace(self.arena, points=points, boxes=ranked))
 
     def ratio_of_counts(self, released: Floats, count_known: Callable[[Ints], Floats], bins: Ints) -> Floats:
-        """How much likelier the bin of each record is in the release than in the population, as a logarithm."""
+        """The logarithm of how much likelier each record's bin is in the release than in the population."""
         found = np.empty(len(self.rows))
         in_release = np.log((released + _PRIOR) / (released + _PRIOR).sum())
         for half, others in enumerate(self.references):
@@ -105,9 +105,7 @@ class MembershipCase:
         return found
 
 
-def look_for_members(
-    case: MembershipCase, wanted: Collection[str], run: Run, task: str
-) -> dict[str, Floats]:
+def look_for_members(case: MembershipCase, wanted: Collection[str], run: Run, task: str) -> dict[str, Floats]:
     """How much each record looks like a member's, by each of the tests that are wanted."""
     found: dict[str, Floats] = {}
     if _BY_DISTANCE & set(wanted):
@@ -208,7 +206,8 @@ class ColumnBins:
     @property
     def widths(self) -> Ints:
         """How many bins each released cell reaches over."""
-        return np.maximum(self.lasts - self.firsts + 1, 0)
+        widths: Ints = np.maximum(self.lasts - self.firsts + 1, 0)
+        return widths
 
 
 def _by_columns(case: MembershipCase, most: int | None) -> Floats:
@@ -257,7 +256,8 @@ def _counter(known: Ints, size: int) -> Callable[[Ints], Floats]:
 
 
 def _is_open(arena: AttackSpace, column: int) -> Flags:
-    return np.isneginf(arena.boxes.lows[:, column]) & np.isposinf(arena.boxes.highs[:, column])
+    is_open: Flags = np.isneginf(arena.boxes.lows[:, column]) & np.isposinf(arena.boxes.highs[:, column])
+    return is_open
 
 
 # Trees ---------------------------------------------------------------------------------------------------
@@ -266,20 +266,17 @@ def _is_open(arena: AttackSpace, column: int) -> Flags:
 def _by_trees(case: MembershipCase, rng: np.random.Generator) -> Floats:
     """The share of released records in the leaves of trees that tell them from the population."""
     arena, found = case.arena, np.zeros(len(case.rows))
-    codes = _codes_for_trees(arena)
-    n = len(arena.points)
+    codes, n = _codes_for_trees(arena), len(arena.points)
+    is_released = (np.arange(n + len(arena.order)) >= n).astype(np.int32)
+    lots = (np.arange(_DRAWS) + 0.5) / _DRAWS
     for half, others in enumerate(case.references):
         mine = np.flatnonzero(case.half_of_row == half)
+        asked = np.ascontiguousarray(codes[:, np.repeat(case.rows[mine], _DRAWS)])
         size = min(len(others), len(arena.order), _LESSONS)
         for _ in range(_TREES):
-            lessons = np.concatenate(
-                (rng.choice(others, size, replace=False), n + rng.choice(len(arena.order), size, replace=False))
-            )
-            is_released = (np.arange(len(codes[0])) >= n).astype(np.int32)
+            lessons = np.concatenate((rng.choice(others, size), n + rng.choice(len(arena.order), size)))
             tree = kernels.cart.grow(codes, arena.boxes.is_step, lessons, classes=is_released, leaf=_LEAF)
-            asked = np.ascontiguousarray(codes[:, np.repeat(case.rows[mine], _DRAWS)])
-            lots = np.tile((np.arange(_DRAWS) + 0.5) / _DRAWS, len(mine))
-            drawn = is_released[kernels.cart.donors(tree, asked, lots)]
+            drawn = is_released[kernels.cart.donors(tree, asked, np.tile(lots, len(mine)))]
             found[mine] += drawn.reshape(-1, _DRAWS).mean(axis=1) / _TREES
     return found
 

@@ -56,14 +56,15 @@ class MembershipInference(AttackMeasure):
 
     name = "membership"
     synonyms = (
-        "MIA", "membership disclosure", "DOMIAS", "LOGAN", "GAN-leaks", "nearest-neighbour adversarial accuracy",
+        "MIA", "membership disclosure", "DOMIAS", "LOGAN", "GAN-leaks",
+        "nearest-neighbour adversarial accuracy",
     )  # fmt: skip
     family = "attacks"
     threat = "inference"
     tells = Tells(
         places={"report": 23},
-        not_seen="It tests only what distances, densities, histograms and trees show of a person: a test made "
-        "for the method that was used may reveal more.",
+        not_seen="It tests only what distances, densities, histograms and trees show of a person: a test "
+        "made for the method that was used may reveal more.",
     )
     title = "Membership inference"
     references = (
@@ -134,8 +135,8 @@ def choose_and_test(
     halves = [rng.permutation(len(side)) % 2 for side in (of_people, others)]
     hits, wrong, aucs, chosen = 0, 0, [], []
     for half in (0, 1):
-        learnt = of_people[halves[0] != half], others[halves[1] != half]
-        gains, limits = zip(*(_threshold(*each) for each in zip(*(side.T for side in learnt), strict=True)), strict=True)
+        learnt = zip(of_people[halves[0] != half].T, others[halves[1] != half].T, strict=True)
+        gains, limits = np.array([_threshold(*each) for each in learnt]).T
         best = int(np.argmax(gains))
         mine, theirs = of_people[halves[0] == half, best], others[halves[1] == half, best]
         hits += int((mine <= limits[best]).sum())
