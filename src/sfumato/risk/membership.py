@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class MembershipInference(AttackMeasure):
     The population is the people of both groups: for one half of them the other half stands for it. So nobody
     is compared with themselves, and all of the control group is tested.
 
-    **Doubt.** Estimated, with an interval of the stated confidence. Better tests may exist: it is no bound.
+    **Doubt.** Estimated, with an interval of the stated confidence, which also holds the advantage of each
+    single test. Better tests may exist: it is no bound.
 
     **Missing.** As in `Linkability`. In histograms a missing value is a value of its own, unless it was
     suppressed: that says nothing.
@@ -91,7 +93,7 @@ class MembershipInference(AttackMeasure):
         wanted = tuple(TESTS) if self.test == "worst" else (self.test,)
         looks = _by_person(sides, look_for_members(case, wanted, run, self.title), each_mean=len(wanted) > 1)
         of_people, others = (np.column_stack([each[side] for each in looks.values()]) for side in (0, 1))
-        trial, auc, chosen = choose_and_test(of_people, others, run.rng("distance"))
+        trial, auc, chosen, largest = choose_and_test(of_people, others, run.rng("distance"))
         details: dict[str, float | int | str] = {
             "attack": " and ".join(dict.fromkeys(tuple(looks)[each] for each in chosen)) or "none",
             "tests": len(looks),
@@ -99,7 +101,11 @@ class MembershipInference(AttackMeasure):
             "auc": auc,
             "p_value": p_value_of_best(of_people, others, run.rng("permutations")),
         }
-        return self.score_of_trials({self.test: trial}, rated=difference, details=details)
+        score = self.score_of_trials({self.test: trial}, rated=difference, details=details)
+        if score.interval is None:
+            return score
+        low, high = score.interval
+        return replace(score, interval=(low, max(high, largest)))
 
 
 def _by_person(
@@ -113,9 +119,16 @@ def _by_person(
     return {name: (-one, -other) for name, (one, other) in found.items()}
 
 
-def choose_and_test(
-    of_people: Floats, others: Floats, rng: np.random.Generator
-) -> tuple[AttackTrial, float, list[int]]:
+class ChosenTest(NamedTuple):
+    """What came of choosing a test on one half and using it on the other, both ways."""
+
+    trial: AttackTrial
+    auc: float  # the chance to tell a pair apart by what was chosen
+    chosen: list[int]  # the tests, by half
+    largest: float  # the advantage of the test that did best where nothing was chosen but its threshold
+
+
+def choose_and_test(of_people: Floats, others: Floats, rng: np.random.Generator) -> ChosenTest:
     """Who is taken for a member by the test and the threshold that are best on the other half.
 
     Parameters
@@ -123,27 +136,22 @@ def choose_and_test(
     of_people : float64[n, tests]
     others : float64[m, tests]
         Small for who looks like a member.
-
-    Returns
-    -------
-    AttackTrial
-    float
-        The chance to tell a pair apart by what was chosen.
-    list of int
-        The tests that were chosen.
     """
     halves = [rng.permutation(len(side)) % 2 for side in (of_people, others)]
-    hits, wrong, aucs, chosen = 0, 0, [], []
+    taken, found = np.zeros((2, of_people.shape[1]), dtype=np.int64), []
     for half in (0, 1):
         learnt = zip(of_people[halves[0] != half].T, others[halves[1] != half].T, strict=True)
         gains, limits = np.array([_threshold(*each) for each in learnt]).T
+        mine, theirs = of_people[halves[0] == half], others[halves[1] == half]
+        hits = np.array([(side <= limits).sum(axis=0) for side in (mine, theirs)])
         best = int(np.argmax(gains))
-        mine, theirs = of_people[halves[0] == half, best], others[halves[1] == half, best]
-        hits += int((mine <= limits[best]).sum())
-        wrong += int((theirs <= limits[best]).sum())
-        aucs.append(_chance_to_tell(mine, theirs))
-        chosen.append(best)
-    return AttackTrial(hits, len(of_people), wrong, len(others), 0.0), float(np.mean(aucs)), chosen
+        found.append((best, hits[:, best], _chance_to_tell(mine[:, best], theirs[:, best])))
+        taken += hits
+    chosen, hits_of_chosen, aucs = zip(*found, strict=True)
+    n, m = len(of_people), len(others)
+    right, wrong = (int(each) for each in sum(hits_of_chosen))
+    largest = float((taken[0] / n - taken[1] / m).max())
+    return ChosenTest(AttackTrial(right, n, wrong, m, 0.0), float(np.mean(aucs)), list(chosen), largest)
 
 
 def _threshold(of_people: Floats, others: Floats) -> tuple[float, float]:

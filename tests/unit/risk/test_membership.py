@@ -192,10 +192,10 @@ def test_thresholds_and_choice_by_hand():
     assert _threshold(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == (0.0, -np.inf)
     rng = np.random.default_rng(1)
     sees, blind = (np.column_stack((np.ones(n), np.full(n, value))) for n, value in ((20, 0.0), (10, 1.0)))
-    trial, auc, chosen = choose_and_test(sees, blind, rng)
-    assert (trial.rate, trial.other_rate, auc, chosen) == (1.0, 0.0, 1.0, [1, 1])
+    trial, auc, chosen, largest = choose_and_test(sees, blind, rng)
+    assert (trial.rate, trial.other_rate, auc, chosen, largest) == (1.0, 0.0, 1.0, [1, 1], 1.0)
     assert p_value_of_best(sees, blind, rng) == 1 / 200
-    trial, auc, _ = choose_and_test(np.ones((20, 2)), np.ones((10, 2)), rng)
+    trial, auc, *_ = choose_and_test(np.ones((20, 2)), np.ones((10, 2)), rng)
     assert (trial.rate, trial.other_rate, auc) == (0.0, 0.0, 0.5)
     assert p_value_of_best(np.ones((20, 2)), np.ones((10, 2)), rng) == 1
 
