@@ -77,10 +77,10 @@ class MembershipCase:
         near = arena.nearest(self.rows, k=k, run=run, task=task)[1]
         beyond = np.empty_like(near)
         for half, others in enumerate(self.references):
-            points, mine = arena.points[others], self.half_of_row == half
+            points, in_half = arena.points[others], self.half_of_row == half
             boxes = arena.boxes._replace(lows=points, highs=points, extras=np.zeros(len(points)))
             population = replace(arena, boxes=boxes, order=others)
-            beyond[mine] = population.nearest(self.rows[mine], k=k, run=run, task=task)[1]
+            beyond[in_half] = population.nearest(self.rows[in_half], k=k, run=run, task=task)[1]
         return near, beyond
 
     def by_ranks(self) -> MembershipCase:
@@ -100,8 +100,8 @@ class MembershipCase:
         found = np.empty(len(self.rows))
         in_release = np.log((released + _PRIOR) / (released + _PRIOR).sum())
         for half, others in enumerate(self.references):
-            mine, counts = self.half_of_row == half, count_known(others) + _PRIOR
-            found[mine] = (in_release - np.log(counts / counts.sum()))[bins[mine]]
+            in_half, counts = self.half_of_row == half, count_known(others) + _PRIOR
+            found[in_half] = (in_release - np.log(counts / counts.sum()))[bins[in_half]]
         return found
 
 
@@ -215,8 +215,8 @@ def _by_columns(case: MembershipCase, most: int | None) -> Floats:
     total = np.zeros(len(case.rows))
     for column in range(case.arena.points.shape[1]):
         bins = ColumnBins.of(case.arena, column, most)
-        told = ~_is_open(case.arena, column) & (bins.widths > 0)
-        shares, firsts, lasts = 1 / bins.widths[told], bins.firsts[told], bins.lasts[told]
+        informs = ~_is_open(case.arena, column) & (bins.widths > 0)
+        shares, firsts, lasts = 1 / bins.widths[informs], bins.firsts[informs], bins.lasts[informs]
         steps = np.bincount(firsts, shares, bins.size + 1) - np.bincount(lasts + 1, shares, bins.size + 1)
         released = np.maximum(np.cumsum(steps)[: bins.size], 0.0)
         total += case.ratio_of_counts(released, _counter(bins.known, bins.size), bins.known[case.rows])
@@ -230,10 +230,10 @@ def _by_pairs(case: MembershipCase, rng: np.random.Generator) -> Floats:
     total = np.zeros(len(case.rows))
     for place in rng.permutation(len(pairs))[:_MOST_PAIRS]:
         one, other = (columns[each] for each in pairs[place])
-        told = ~(_is_open(case.arena, pairs[place][0]) & _is_open(case.arena, pairs[place][1]))
-        told &= (one.widths > 0) & (other.widths > 0)
+        informs = ~(_is_open(case.arena, pairs[place][0]) & _is_open(case.arena, pairs[place][1]))
+        informs &= (one.widths > 0) & (other.widths > 0)
         known = one.known * other.size + other.known
-        released = _spread_over_pairs(one, other, np.flatnonzero(told))
+        released = _spread_over_pairs(one, other, np.flatnonzero(informs))
         total += case.ratio_of_counts(released, _counter(known, len(released)), known[case.rows])
     return total
 
@@ -270,14 +270,14 @@ def _by_trees(case: MembershipCase, rng: np.random.Generator) -> Floats:
     is_released = (np.arange(n + len(arena.order)) >= n).astype(np.int32)
     lots = (np.arange(_DRAWS) + 0.5) / _DRAWS
     for half, others in enumerate(case.references):
-        mine = np.flatnonzero(case.half_of_row == half)
-        asked = np.ascontiguousarray(codes[:, np.repeat(case.rows[mine], _DRAWS)])
+        in_half = np.flatnonzero(case.half_of_row == half)
+        asked = np.ascontiguousarray(codes[:, np.repeat(case.rows[in_half], _DRAWS)])
         size = min(len(others), len(arena.order), _LESSONS)
         for _ in range(_TREES):
             lessons = np.concatenate((rng.choice(others, size), n + rng.choice(len(arena.order), size)))
             tree = kernels.cart.grow(codes, arena.boxes.is_step, lessons, classes=is_released, leaf=_LEAF)
-            drawn = is_released[kernels.cart.donors(tree, asked, np.tile(lots, len(mine)))]
-            found[mine] += drawn.reshape(-1, _DRAWS).mean(axis=1) / _TREES
+            drawn = is_released[kernels.cart.donors(tree, asked, np.tile(lots, len(in_half)))]
+            found[in_half] += drawn.reshape(-1, _DRAWS).mean(axis=1) / _TREES
     return found
 
 

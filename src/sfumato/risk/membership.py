@@ -142,14 +142,14 @@ def choose_and_test(of_people: Floats, others: Floats, rng: np.random.Generator)
     for half in (0, 1):
         learnt = zip(of_people[halves[0] != half].T, others[halves[1] != half].T, strict=True)
         gains, limits = np.array([_threshold(*each) for each in learnt]).T
-        mine, theirs = of_people[halves[0] == half], others[halves[1] == half]
-        hits = np.array([(side <= limits).sum(axis=0) for side in (mine, theirs)])
+        members, strangers = of_people[halves[0] == half], others[halves[1] == half]
+        hits = np.array([(side <= limits).sum(axis=0) for side in (members, strangers)])
         best = int(np.argmax(gains))
-        found.append((best, hits[:, best], _chance_to_tell(mine[:, best], theirs[:, best])))
+        found.append((best, hits[:, best], _chance_to_tell(members[:, best], strangers[:, best])))
         taken += hits
     chosen, hits_of_chosen, aucs = zip(*found, strict=True)
     n, m = len(of_people), len(others)
-    right, wrong = (int(each) for each in sum(hits_of_chosen))
+    right, wrong = (int(each) for each in np.sum(hits_of_chosen, axis=0))
     largest = float((taken[0] / n - taken[1] / m).max())
     return ChosenTest(AttackTrial(right, n, wrong, m, 0.0), float(np.mean(aucs)), list(chosen), largest)
 
