@@ -109,7 +109,7 @@ def look_for_members(case: MembershipCase, wanted: Collection[str], run: Run, ta
     """How much each record looks like a member's, by each of the tests that are wanted."""
     found: dict[str, Floats] = {}
     if _BY_DISTANCE & set(wanted):
-        found |= _by_distance(*case.distances(_NEAREST, run, task))
+        found |= _by_distance(*case.distances(_NEAREST if set(wanted) - {"distance"} else 1, run, task))
     if _BY_RANK & set(wanted):
         near, beyond = case.by_ranks().distances(1, run, task)
         found |= {"rank-distance": -near[:, 0], "rank-density-ratio": _log_ratio(beyond, near)[:, 0]}
