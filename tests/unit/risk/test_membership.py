@@ -249,13 +249,10 @@ def test_values_that_are_kept_give_people_away_though_no_record_is_near():
     assert (found.value, found.details["attack"]) == (1, "rare-values")
 
 
-def test_a_single_test_is_the_former_attack_by_distance():
-    """Where members stand as they are the nearest record is enough, and its number is as it was."""
+def test_a_single_test_tells_its_name_and_whom_it_attacked():
     original, control = people(80, 1), people(60, 2)
-    release = with_copies(original, 0.5, 3)
-    score = scored("distance", original, release, control)
-    assert score.details["attack"] == "distance"
-    assert score.details["tests"] == 1
+    score = scored("distance", original, with_copies(original, 0.5, 3), control)
+    assert (score.details["attack"], score.details["tests"]) == ("distance", 1)
     assert (score.details["queries"], score.details["control_queries"]) == (80, 60)
 
 
