@@ -13,7 +13,7 @@ from sfumato.core.measure import Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover, cover_of
-from sfumato.data.schema import Role
+from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError
 from sfumato.kernels.arrays import Flags, Floats, Ints
@@ -44,31 +44,51 @@ class InferenceTarget:
 
     true: Floats
     cells: Cover
-    reach: float
+    reach: Floats  # of each true value
+    prevalence: Floats  # of each true value in the original
     is_measured: bool
 
     @classmethod
-    def of(cls, known: Table, released: Table, name: str, within: float) -> InferenceTarget:
-        """Read it on one line."""
+    def of(cls, known: Table, released: Table, name: str, within: float, n: int) -> InferenceTarget:
+        """Read it on one line; the first ``n`` known records are the original's."""
         true, cells = cover_of(known, released, name)
         is_measured = known.schema[name].kind in MEASURED
         middles = cells.middles[np.isfinite(cells.middles)]
         spread = (deviation(true) or deviation(middles)) if is_measured else 0.0
-        return cls(true, cells, within / 100 * spread, is_measured)
+        values, places = np.unique(true, return_inverse=True)
+        counts = np.bincount(places[:n], minlength=len(values)) * ~np.isnan(values)
+        prevalence = (counts / max(counts.sum(), 1))[places]
+        return cls(true, cells, np.full(len(true), within / 100 * spread), prevalence, is_measured)
+
+    def within_error(self, error: float) -> InferenceTarget:
+        """The same with so many per cent of each value as its reach; that of 0 stays as it is."""
+        reach = np.where(self.true == 0, self.reach, error / 100 * np.abs(self.true))
+        return replace(self, reach=reach)
+
+    def gains(self, rows: Ints, chances: Floats) -> Floats:
+        """How far the chances of the true values are from their prevalence to certainty."""
+        left = 1 - self.prevalence[rows]
+        return np.where(left > 0, (chances - self.prevalence[rows]) / np.where(left > 0, left, 1.0), 0.0)
 
     def is_guessed_right(self, rows: Ints, guesses: Ints) -> Flags:
         """Whether these released cells may stand for the true values; what is silent tells none."""
         cells, true = self.cells.take(guesses), self.true[rows]
         if not self.is_measured:
             return cells.holds(true) & ~cells.uninformative
-        slack = self.reach + DISTANCE_TOLERANCE * (np.abs(true) + self.reach)
+        slack = self._slack(rows)
         return (cells.lows - slack <= true) & (true <= cells.highs + slack) & ~cells.uninformative
 
     def near(self, rows: Ints, numbers: Floats) -> Flags:
         """Whether numbers are near the true values."""
         true = self.true[rows]
-        near: Flags = np.abs(numbers - true) <= self.reach + DISTANCE_TOLERANCE * (np.abs(true) + self.reach)
+        near: Flags = np.abs(numbers - true) <= self._slack(rows)
         return near
+
+    def _slack(self, rows: Ints) -> Floats:
+        """How far off is still near, with some room for rounding."""
+        reach = self.reach[rows]
+        slack: Floats = reach + DISTANCE_TOLERANCE * (np.abs(self.true[rows]) + reach)
+        return slack
 
 
 @dataclass(frozen=True)
@@ -102,6 +122,16 @@ class Inference(AttackMeasure):
     wider the interval. Of records equally near the share that is right counts, whichever would be drawn.
     Without declared sensitive columns each known one is guessed from the others.
 
+    **RAPID.** With ``success`` = *confident* a category is at risk if the intruder is surer of the true one
+    than its prevalence allows: with :math:`g` the chance that the forest, or the nearest records, give to the
+    true category and :math:`b` its share of the original,
+
+    .. math:: \frac{g - b}{1 - b} > \tau
+
+    (``gain``), and a number if it is predicted within ``error`` per cent of the true one; of 0 and of dates
+    ``within`` counts. ``rapid`` is the largest share of people at risk by any column and guess: the published
+    number, which no control corrects. The score is the share beyond that of the control group, as always.
+
     **Missing.** Who has no value is not asked, and columns that too few have are named as ``not_guessed``. A
     released cell that says nothing is a wrong guess. Missing
     values of the columns known as in `Linkability`.
@@ -113,7 +143,7 @@ class Inference(AttackMeasure):
     """
 
     name = "inference"
-    synonyms = ("attribute inference", "AIA")
+    synonyms = ("attribute inference", "AIA", "RAPID")
     family = "attacks"
     threat = "inference"
     title = "Inference of sensitive values"
@@ -123,7 +153,7 @@ class Inference(AttackMeasure):
         not_seen="It does not test columns that it does not guess, nor an intruder with a better model than "
         "the nearest record or a random forest.",
     )
-    references = ("giomi2023", "carvalho2023")
+    references = ("giomi2023", "carvalho2023", "templ2026")
 
     by: Literal["worst", "neighbours", "forest"] = param(
         "worst",
@@ -136,6 +166,25 @@ class Inference(AttackMeasure):
     )
     learn: Columns = param(Columns(), "The columns to guess; by default the sensitive ones.")
     within: float = param(10.0, WITHIN_HELP, ge=0, le=1000, unit="%")
+    success: Literal["right", "confident"] = param(
+        "right",
+        "When a value counts as inferred.",
+        choices={
+            "right": "If it is guessed right.",
+            "confident": "If the intruder is surer of it than its prevalence allows.",
+        },
+        synonyms={"RAPID": "confident"},
+    )
+    gain: float = param(
+        0.3,
+        "Least gain of confidence, from the prevalence of a category to certainty.",
+        ge=0, lt=1, symbol="τ", when="success=confident",
+    )  # fmt: skip
+    error: float = param(
+        10.0,
+        "Largest relative error of a number.",
+        gt=0, le=1000, unit="%", symbol="ε", when="success=confident",
+    )  # fmt: skip
 
     def secrets(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns that are guessed."""
@@ -166,9 +215,8 @@ class Inference(AttackMeasure):
         trials, by_column, hits = dict[str, AttackTrial](), dict[str, float](), list[Floats]()
         # What is told by its bucket alone, where it stands apart; what is known, by all tables.
         shown = evidence.protected if evidence.buckets is None else evidence.buckets.reading
-        secrets = {
-            name: InferenceTarget.of(sides.known, shown, name, self.within) for name in self.secrets(evidence)
-        }
+        n = len(evidence.original)
+        secrets = {name: self._target(sides.known, shown, name, n) for name in self.secrets(evidence)}
         guessed_from = {name: tuple(o for o in self.columns(evidence) if o != name) for name in secrets}
         spaces: dict[tuple[str, ...], _GuessingSpace] = {}
         for name in run.track(self.title, secrets, len(secrets)):
@@ -185,6 +233,8 @@ class Inference(AttackMeasure):
                 hits.append(right)
         details: dict[str, float | int | str] = {"columns": len(self.columns(evidence))}
         details |= {"guessed": len(by_column)}
+        if self.success == "confident":
+            details["rapid"] = max((trial.rate for trial in trials.values()), default=0.0)
         if left_out := [name for name in self.secrets(evidence) if name not in by_column]:
             details["not_guessed"] = ", ".join(left_out)
         if not trials:
@@ -193,6 +243,11 @@ class Inference(AttackMeasure):
         by_record[sides.people] = np.fmax.reduce(hits)
         score = self.score_of_trials(trials, by_record=by_record, details=details)
         return replace(score, by_column=by_column)
+
+    def _target(self, known: Table, shown: Table, name: str, n: int) -> InferenceTarget:
+        target = InferenceTarget.of(known, shown, name, self.within, n)
+        is_relative = self.success == "confident" and known.schema[name].kind is not Kind.DATE
+        return target.within_error(self.error) if is_relative else target
 
     def _space(
         self,
@@ -224,9 +279,13 @@ class Inference(AttackMeasure):
         blind = arena.order[blind]  # sorted by what they hold, so that the order of the file decides nothing
         guessed = np.mean([secret.is_guessed_right(sides.people, each)[there].mean() for each in blind])
         found = {"neighbours": space.by_neighbours[name]} if name in space.by_neighbours else {}
-        right = None if self.by == "neighbours" else _forest(arena, secret, sides.targets, run.rng("forest"))
-        if right is not None:
-            found["forest"] = right.astype(np.float64)
+        by_gain = self.success == "confident" and not secret.is_measured
+        if self.by != "neighbours":
+            right = _forest(arena, secret, sides.targets, run.rng("forest"), chances=by_gain)
+            found |= {} if right is None else {"forest": right}
+        if by_gain:  # who knows only how common each value is gains nothing
+            gains = {how: secret.gains(sides.targets, each) for how, each in found.items()}
+            guessed, found = 0.0, {how: (each > self.gain).astype(np.float64) for how, each in gains.items()}
         for how, shares in found.items():
             of_people, others = sides.mean(shares, asked)
             trial = AttackTrial(of_people.sum(), len(of_people), others.sum(), len(others), float(guessed))
@@ -243,9 +302,12 @@ def _excess_rate(trial: AttackTrial) -> float:
 
 
 def _forest(
-    arena: AttackSpace, secret: InferenceTarget, rows: Ints, rng: np.random.Generator
-) -> Flags | None:
-    """Whether a forest trained on the release guesses these records right; None if it cannot learn."""
+    arena: AttackSpace, secret: InferenceTarget, rows: Ints, rng: np.random.Generator, *, chances: bool
+) -> Floats | None:
+    """Whether a forest trained on the release guesses these records right; None if it cannot learn.
+
+    Or the ``chances`` that it gives to what is right.
+    """
     try:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     except ImportError as error:
@@ -262,7 +324,7 @@ def _forest(
     if secret.is_measured and cells.exact:
         # A third of the columns at each split: trees that see all are alike, take longer and tell less.
         forest = RandomForestRegressor(**settings, max_features=1 / 3).fit(features, cells.lows[lessons])
-        return secret.near(rows, forest.predict(arena.points[rows]))
+        return secret.near(rows, forest.predict(arena.points[rows])).astype(np.float64)
     ends = np.column_stack((cells.lows[lessons], cells.highs[lessons]))
     if cells.codes is not None:
         ends = np.column_stack((ends, cells.codes[lessons]))
@@ -270,5 +332,11 @@ def _forest(
     if len(examples) > min(_MOST_VALUES, len(lessons) // 2):  # there is nothing to learn from one of each
         return None
     classifier = RandomForestClassifier(**settings).fit(features, classes.reshape(-1))
-    guesses = classifier.predict(arena.points[rows])
-    return secret.is_guessed_right(rows, arena.order[lessons[examples[guesses]]])
+    cells_of_class = arena.order[lessons[examples]]
+    if not chances:
+        guesses = cells_of_class[classifier.predict(arena.points[rows])]
+        return secret.is_guessed_right(rows, guesses).astype(np.float64)
+    shares = classifier.predict_proba(arena.points[rows])
+    right = [secret.is_guessed_right(rows, np.full(len(rows), cell)) for cell in cells_of_class]
+    total: Floats = (shares * np.column_stack(right)).sum(axis=1)
+    return total

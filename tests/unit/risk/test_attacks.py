@@ -28,7 +28,6 @@ from sfumato.explain.words import meaning_of
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk._attack import AttackMeasure, AttackTrial, beyond_control, difference
-from sfumato.risk.membership import _test_membership, _threshold
 from sfumato.risk.singling_out import _cells, singles_among
 from sfumato.study.level import Target
 
@@ -115,15 +114,6 @@ def test_and_of_uneven_rarity_negative_binomial():
     assert singles_among(none, one, times) == pytest.approx(expected, rel=1e-6)
     assert singles_among(1.0, 0.0, 4.0) == 0
     assert singles_among(0.0, 0.3, 4.0) == 0
-
-
-def test_thresholds_of_membership_by_hand():
-    assert _threshold(np.array([0.0, 0.1, 0.5]), np.array([0.3, 0.4, 0.6])) == 0.1
-    assert _threshold(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == -np.inf
-    trial, auc = _test_membership(np.zeros(20), np.ones(10), np.random.default_rng(1))
-    assert (trial.rate, trial.other_rate, auc) == (1.0, 0.0, 1.0)
-    trial, auc = _test_membership(np.ones(20), np.ones(10), np.random.default_rng(1))
-    assert (trial.rate, trial.other_rate, auc) == (0.0, 0.0, 0.5)
 
 
 # ---------------------------------------------------------------------------------- the original itself
