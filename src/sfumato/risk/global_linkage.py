@@ -31,14 +31,15 @@ from sfumato.risk._global_coverage import (
     ties_of_boxes,
     tight_pairs,
 )
-from sfumato.risk._spaces import LinkageMeasure, LinkageSpace, why_generalised
+from sfumato.risk._learned_metric import LearnedMetric, LearningLinkage
+from sfumato.risk._spaces import LinkageSpace, why_generalised
 from sfumato.risk.linkage import expected_links
 
 #: Distances at a time when the (h+1)-th nearest is looked for.
 _BLOCK_OF_DISTANCES = 4_000_000
 
 
-class GlobalLinkage(LinkageMeasure):
+class GlobalLinkage(LearningLinkage):
     r"""Share of records linked to their own when all records are linked at once, one to one (GDBRL).
 
     .. math::
@@ -134,21 +135,18 @@ class GlobalLinkage(LinkageMeasure):
         reason = self.why_unsuitable(evidence) or why_pairs_unknown(self.name, evidence)
         if reason:
             return reason
-        assert evidence.protected is not None  # that was a reason
-        names = self.columns(evidence)
-        if self.pairs != "all" and evidence.protected.is_generalised(*names):
+        if self.metric == "learned" and self.pairs == "published":
+            return f"`metric` of {self.name} must be a fixed one with pairs=published: its distances are told"
+        if self.pairs != "all" and self.is_coarse(evidence):
             return f"`pairs` of {self.name} must be all for generalised values, got: {self.pairs}"
-        return why_generalised(self.name, names, evidence.known_table)
+        return why_generalised(self.name, self.columns(evidence), evidence.known_table)
 
-    def measure(self, evidence: Evidence, run: Run) -> Score:
+    def of_space(self, evidence: Evidence, space: LinkageSpace, run: Run) -> Score:
         """Solve the assignment, prove it, and count."""
-        assert evidence.protected is not None  # `refuses` saw to it
-        names = self.columns(evidence)
-        coarse = evidence.protected.is_generalised(*names)
-        space = self.space(evidence, run, () if coarse else names).shuffle(run.rng("shuffle"))
+        names, space = self.columns(evidence), space.shuffle(run.rng("shuffle"))
         if not len(space.known_points) or not len(space.released_points):
             return Score.not_estimable(space.why_empty)
-        if coarse:
+        if self.is_coarse(evidence):
             return self._of_boxes(evidence, space, names, run)
         radii = self.radii(space, run)
         found = kernels.assignment.solve(
@@ -353,7 +351,8 @@ class Certificate:
     """A linkage of least cost and the prices that prove it, for whoever holds both tables.
 
     ``rows`` and ``released`` say which records of the intruder's table and of the release the linkage is
-    about, in its order.
+    about, in its order. A ``learned`` metric is part of what is proved, not of what must be believed: whoever
+    checks takes it as it is, however it was found.
     """
 
     measure: GlobalLinkage
@@ -364,6 +363,7 @@ class Certificate:
     released: Ints
     value: float
     interval: tuple[float, float] | None = None
+    learned: LearnedMetric | None = None
 
     def verify(self, evidence: Evidence, run: Run) -> str | None:
         """Check linkage, prices, value and interval against the data alone; None if they hold, else what not.
@@ -378,10 +378,11 @@ class Certificate:
 
     def _fault(self, whole: Evidence, run: Run) -> str | None:
         """What does not hold by one approach; None if all does."""
-        assert whole.protected is not None  # a certificate is of a release
-        names = self.measure.columns(whole)
-        coarse = whole.protected.is_generalised(*names)
-        space = _order_by_certificate(self.measure.space(whole, run, () if coarse else names), self)
+        names, coarse = self.measure.columns(whole), self.measure.is_coarse(whole)
+        placed = self.measure.space(whole, run, () if coarse else names)
+        if self.learned is not None:
+            placed = self.learned.place(placed)
+        space = _order_by_certificate(placed, self)
         if space is None:
             return "the records of the certificate are not those of the tables"
         groups = None

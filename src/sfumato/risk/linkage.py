@@ -25,6 +25,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._box_distances import nearness_of
+from sfumato.risk._learned_metric import LearningLinkage
 from sfumato.risk._spaces import WITHIN_HELP, LinkageMeasure, LinkageSpace, why_generalised
 
 #: Columns whose values are compared by size; those of the others are equal or not.
@@ -112,7 +113,7 @@ def _value(score: Score) -> float:
     return score.value
 
 
-class DistanceLinkage(LinkageMeasure):
+class DistanceLinkage(LearningLinkage):
     r"""Share of records linked to their own released record by the smallest distance (DBRL).
 
     .. math::
@@ -204,12 +205,9 @@ class DistanceLinkage(LinkageMeasure):
             return False
         return not released.is_generalised(*self.columns(evidence))
 
-    def measure(self, evidence: Evidence, run: Run) -> Score:
+    def of_space(self, evidence: Evidence, space: LinkageSpace, run: Run) -> Score:
         """Link each record to the nearest."""
-        assert evidence.protected is not None  # `refuses` saw to it
-        names = self.columns(evidence)
-        coarse = evidence.protected.is_generalised(*names)
-        space = self.space(evidence, run, () if coarse else names)
+        names, coarse = self.columns(evidence), self.is_coarse(evidence)
         assert space.owners is not None  # `refuses` saw to it
         if not len(space.known_points):
             return Score.not_estimable(space.why_empty)
