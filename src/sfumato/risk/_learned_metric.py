@@ -144,10 +144,8 @@ def learn_metrics(
     mine, own = pairs.learned, space.truth[pairs.learned]
     if len(mine) < LEAST_PAIRS:
         return
-    again, others = (
-        np.tile(mine, _STRANGERS),
-        np.concatenate([np.roll(own, i + 1) for i in range(_STRANGERS)]),
-    )
+    again = np.tile(mine, _STRANGERS)
+    others = np.concatenate([np.roll(own, shift + 1) for shift in range(_STRANGERS)])
     apart = space.persons[again] != space.owners[others]
     true, strange = (_Differences.of(space, *each) for each in ((mine, own), (again[apart], others[apart])))
     n_measured = true.known.shape[1]
@@ -156,7 +154,7 @@ def learn_metrics(
     ]
     if n_measured > 1 and len(mine) >= LEAST_PAIRS * n_measured:
         design = np.column_stack((true.known, np.ones(len(mine))))
-        fitted: Floats = np.linalg.lstsq(design, true.released, rcond=_LEAST_RATIO)[0]
+        fitted = np.asarray(np.linalg.lstsq(design, true.released, rcond=_LEAST_RATIO)[0], dtype=np.float64)
         forms += [("bilinear form", *forms[0][1:]), ("regression", fitted[:-1], fitted[-1])]
     for title, predict, offset in forms:
         gaps = [each.released - each.known @ predict - offset for each in (true, strange)]
@@ -236,28 +234,24 @@ class LearningLinkage(LinkageMeasure):
         numeric = {name: score for name, score in tried.items() if np.isfinite(score.value)}
         if not numeric:
             return tried[FIXED[0]]
-        worst = max(numeric.values(), key=self._order_of_doubt)
+        worst = max(numeric.values(), key=self._worst_of)
         space = self.space(evidence, run, ())
         pairs = TruePairs.draw(space, run.rng("learning"))
         learned = self._by_learned(evidence, pairs, run)
         title, best = max([*numeric.items(), *learned.items()], key=lambda named: named[1].value)
-        if self._order_of_doubt(best) < self._order_of_doubt(worst):
-            best = _with_doubt(best, worst)
-        told = {f"share_{name}": score.value for name, score in numeric.items()}
+        told: dict[str, float] = {f"share_{name}": score.value for name, score in numeric.items()}
         if learned:
             told |= _shares_learned(space, pairs, max(learned.values(), key=lambda score: score.value))
-        return replace(
-            best,
-            details={
-                **best.details,
-                "metric": title,
-                **told,
-                "learned_from": len(pairs.learned) * bool(learned),
-            },
-        )
+        told["learned_from"] = len(pairs.learned) if learned else 0
+        best = replace(best, details={**best.details, "metric": title, **told})
+        if (end := self._worst_of(worst)) <= self._worst_of(best):
+            return best
+        best = replace(best, status=Status.APPROXIMATE, reason=worst.reason, interval_is_proved=False)
+        return replace(best, bound=end if np.isfinite(end) else None)
 
-    def _order_of_doubt(self, score: Score) -> float:
-        end = self._far_end(score)
+    def _worst_of(self, score: Score) -> float:
+        """What a requirement takes for the worst; infinite if nothing is certain enough."""
+        end = score.value if score.status is Status.OK else self._far_end(score)
         return np.inf if np.isnan(end) else end
 
     def _by_learned(self, evidence: Evidence, pairs: TruePairs, run: Run) -> dict[str, Score]:
@@ -299,12 +293,3 @@ def _shares_learned(space: LinkageSpace, pairs: TruePairs, score: Score) -> dict
     chances = score.by_record[space.rows[pairs.held_out]]
     apart = best_by_person(space.persons[pairs.held_out], chances)
     return {"share_learned": score.value, "share_held_out": float(apart.mean())}
-
-
-def _with_doubt(score: Score, worst: Score) -> Score:
-    """The score with the doubt of another that is worse than its own."""
-    if worst.status is Status.OK or worst.bound is not None or worst.interval_is_proved:
-        far = worst.bound if worst.bound is not None else worst.interval[1] if worst.interval else worst.value
-        return replace(score, bound=max(far, score.value))
-    doubt: dict[str, Any] = {"interval": None, "interval_is_proved": False, "bound": None}
-    return replace(score, status=Status.APPROXIMATE, reason=worst.reason, **doubt)

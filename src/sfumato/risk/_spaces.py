@@ -350,7 +350,9 @@ def space_of(
 def _as_kernel(metric: Metric) -> KernelMetric:
     if metric == "gower":
         return "manhattan"
-    return "euclidean" if metric in {"mahalanobis", "learned"} else metric
+    if metric == "learned":
+        return "euclidean"
+    return "euclidean" if metric == "mahalanobis" else metric
 
 
 def _coordinates(
