@@ -129,9 +129,9 @@ class _Differences(NamedTuple):
     unequal: Flags
 
     @classmethod
-    def of(cls, space: LinkageSpace, mine: Ints, theirs: Ints) -> _Differences:
+    def of(cls, space: LinkageSpace, known_rows: Ints, released_rows: Ints) -> _Differences:
         n = space.known_points.shape[1] - space.n_codes
-        known, released = space.known_points[mine], space.released_points[theirs]
+        known, released = space.known_points[known_rows], space.released_points[released_rows]
         return cls(known[:, :n], released[:, :n], known[:, n:] != released[:, n:])
 
 
@@ -141,19 +141,21 @@ def learn_metrics(
     """Learn weights, and where pairs suffice a bilinear form and a regression, in the space of a metric."""
     assert space.truth is not None  # measures of true links see to it
     assert space.owners is not None
-    mine, own = pairs.learned, space.truth[pairs.learned]
-    if len(mine) < LEAST_PAIRS:
+    known_rows, own = pairs.learned, space.truth[pairs.learned]
+    if len(known_rows) < LEAST_PAIRS:
         return
-    again = np.tile(mine, _STRANGERS)
+    again = np.tile(known_rows, _STRANGERS)
     others = np.concatenate([np.roll(own, shift + 1) for shift in range(_STRANGERS)])
     apart = space.persons[again] != space.owners[others]
-    true, strange = (_Differences.of(space, *each) for each in ((mine, own), (again[apart], others[apart])))
+    true, strange = (
+        _Differences.of(space, *each) for each in ((known_rows, own), (again[apart], others[apart]))
+    )
     n_measured = true.known.shape[1]
     forms: list[tuple[str, Floats, Floats]] = [
         ("weights", np.eye(n_measured), (true.released - true.known).mean(axis=0))
     ]
-    if n_measured > 1 and len(mine) >= LEAST_PAIRS * n_measured:
-        design = np.column_stack((true.known, np.ones(len(mine))))
+    if n_measured > 1 and len(known_rows) >= LEAST_PAIRS * n_measured:
+        design = np.column_stack((true.known, np.ones(len(known_rows))))
         fitted = np.asarray(np.linalg.lstsq(design, true.released, rcond=_LEAST_RATIO)[0], dtype=np.float64)
         forms += [("bilinear form", *forms[0][1:]), ("regression", fitted[:-1], fitted[-1])]
     for title, predict, offset in forms:
@@ -239,11 +241,11 @@ class LearningLinkage(LinkageMeasure):
         pairs = TruePairs.draw(space, run.rng("learning"))
         learned = self._by_learned(evidence, pairs, run)
         title, best = max([*numeric.items(), *learned.items()], key=lambda named: named[1].value)
-        told: dict[str, float] = {f"share_{name}": score.value for name, score in numeric.items()}
+        shares: dict[str, float] = {f"share_{name}": score.value for name, score in numeric.items()}
         if learned:
-            told |= _shares_learned(space, pairs, max(learned.values(), key=lambda score: score.value))
-        told["learned_from"] = len(pairs.learned) if learned else 0
-        best = replace(best, details={**best.details, "metric": title, **told})
+            shares |= _shares_learned(space, pairs, max(learned.values(), key=lambda score: score.value))
+        shares["learned_from"] = len(pairs.learned) if learned else 0
+        best = replace(best, details={**best.details, "metric": title, **shares})
         if (end := self._worst_of(worst)) <= self._worst_of(best):
             return best
         best = replace(best, status=Status.APPROXIMATE, reason=worst.reason, interval_is_proved=False)
