@@ -154,7 +154,7 @@ class GlobalLinkage(LearningLinkage):
         if reason:
             return reason
         if self.metric == "learned" and self.pairs == "published":
-            return f"`metric` of {self.name} must be fixed with pairs=published: the bound is a distance by it"
+            return f"`metric` of {self.name} must be fixed with pairs=published: the bound is by it"
         if self.pairs != "all" and self.is_coarse(evidence):
             return f"`pairs` of {self.name} must be all for generalised values, got: {self.pairs}"
         return why_generalised(self.name, self.columns(evidence), evidence.known_table)
