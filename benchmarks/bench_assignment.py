@@ -88,7 +88,7 @@ def run_scipy(n, family):
             "links": float((order[columns] == np.arange(n)).mean())}  # fmt: skip
 
 
-def run_call(n, family):
+def run_call(n, family, measure="gdbrl"):
     """The user's call: `gdbrl` of the same files."""
     from sfumato.core.release import Release
     from sfumato.data.schema import Column, Kind, Role, Schema
@@ -100,11 +100,16 @@ def run_call(n, family):
     def call(n, family):
         original, released, order = files(n, family)
         first, second = (Table(pl.DataFrame(each, schema=names), schema) for each in (original, released))
-        return ratios.assessing(first, "gdbrl", Release.of(second, source_rows=order))
+        return ratios.assessing(first, measure, Release.of(second, source_rows=order))
 
     call(3000, "noise")()  # compile
     seconds, _ = ratios.least(call(n, family), times=1)
     return {"seconds": seconds, "memory": peak_memory()}
+
+
+def run_learned(n, family):
+    """The same by the strongest of fixed and learned metrics: six linkages."""
+    return run_call(n, family, "gdbrl(metric=learned)")
 
 
 def in_process(solver, n, family):
@@ -116,7 +121,7 @@ def in_process(solver, n, family):
 
 def main(arguments):
     if arguments[:1] == ["--solver"]:
-        run = {"ours": run_ours, "scipy": run_scipy, "call": run_call}[arguments[1]]
+        run = {"ours": run_ours, "scipy": run_scipy, "call": run_call, "learned": run_learned}[arguments[1]]
         print(json.dumps(run(int(arguments[2]), arguments[3])))
         return 0
     alone = "--alone" in arguments
@@ -129,7 +134,9 @@ def main(arguments):
         ours = in_process("ours", n, family)
         is_well &= ours["certified"]
         theirs = {"seconds": None} if alone else in_process("scipy", n, family)
-        for kind, row in (("kernel", ours), ("sfumato.assess of gdbrl", in_process("call", n, family))):
+        kinds = {"kernel": ours, "sfumato.assess of gdbrl": in_process("call", n, family),
+                 "sfumato.assess of gdbrl(metric=learned)": in_process("learned", n, family)}  # fmt: skip
+        for kind, row in kinds.items():
             ratios.beside(
                 f"{family}, {kind}", n, row["seconds"], "scipy: linear_sum_assignment", theirs["seconds"],
                 memory=1000 * row["memory"], at_least=0,

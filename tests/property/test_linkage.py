@@ -17,6 +17,7 @@ from effort import examples
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import APPROACH, Status
 from sfumato.core.release import Release
+from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -153,6 +154,7 @@ def test_dbrl_by_hamming_is_that_of_all_pairs(drawn):
 MEASURES = [
     DistanceLinkage(),
     DistanceLinkage(metric="mahalanobis"),
+    DistanceLinkage(metric="learned"),
     AttributeLinkage(within=20),
     IntervalDisclosure(by="rank", width=40),
     IntervalLinkage(width=150),
@@ -190,6 +192,45 @@ def test_a_person_is_never_safer_than_any_of_their_records(drawn):
         assert (together.by_record >= apart.by_record - 1e-12).all()
     if len(persons) % 2 == 0:  # as many records for each: then the mean cannot fall either
         assert together.value >= apart.value - 1e-12
+
+
+@st.composite
+def perturbed(draw):
+    """A mixed table large enough to learn from, with holes and persons of one to three records, and a release."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, share = draw(st.integers(1, 120)), draw(st.sampled_from([0.0, 0.1, 0.9]))
+    values = {"x": rng.normal(size=n).round(1), "y": rng.integers(0, 5, n), "c": rng.choice(list("abc"), n)}
+    noise = {"x": rng.normal(size=n), "y": rng.integers(0, 5, n), "c": rng.choice(list("abc"), n)}
+    order = rng.permutation(n)
+    original, released = (
+        {
+            name: [None if rng.random() < holes else v for v in each[rows].tolist()]
+            for name, each in values.items()
+        }
+        for rows, holes in ((np.arange(n), 0.1), (order, 0.0))
+    )
+    for name, each in released.items():
+        released[name] = [
+            b if rng.random() < share else a for a, b in zip(each, noise[name].tolist(), strict=True)
+        ]
+    return original, released, order, draw(st.sampled_from([None, (np.arange(n) // 3).tolist()]))
+
+
+@pytest.mark.parametrize("kind", [DistanceLinkage, GlobalLinkage])
+@examples(20)
+@given(perturbed())
+def test_what_is_learned_never_finds_fewer_than_the_fixed_metrics(kind, drawn):
+    """Neither by the number nor by what a requirement takes for the worst."""
+    evidence, run = evidence_of(*drawn), Run(seed=1)
+    found = kind(metric="learned").measure(evidence, run)
+    assert found.status in {Status.OK, Status.APPROXIMATE}
+    limit = Requirement(kind(), "<=", 1.0)
+    for metric in ("euclidean", "manhattan", "mahalanobis"):
+        fixed = kind(metric=metric).measure(evidence, run)
+        assert found.value >= fixed.value
+        assert np.isnan(limit.worst(found)) or limit.worst(found) >= limit.worst(fixed)
+    if found.proof is not None:
+        assert found.proof.verify(evidence, Run(seed=2)) is None
 
 
 @given(tables())

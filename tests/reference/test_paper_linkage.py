@@ -22,6 +22,7 @@ from sfumato.methods.private_microaggregation import PrivateMicroaggregation
 from sfumato.methods.swapping import RankSwappingDistribution
 from sfumato.recipes.recipe import Recipe
 from sfumato.reproduce.cells import WITHIN, published
+from sfumato.reproduce.global_linkage import METRICS, rows
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 
@@ -60,6 +61,23 @@ def test_table_6_city_block(percent, reference_data):
         links(measure, evidence_of(table, UncorrelatedNoise(deviation=percent), seed)) for seed in range(5)
     ]
     assert np.mean(found) == pytest.approx(PRINTED[f"table-6/NA {percent}/DBRL L1"].published, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=pytest.mark.slow if row not in {"NA 30", "DShf"} else ()) for row in rows()],
+)
+def test_table_6_by_a_learned_metric(row, reference_data):
+    """No fixed metric finds more, in all and, up to chance, of the records that were not learned from."""
+    table, run = census(reference_data("census.csv")), Run(seed=4).at(row)
+    evidence = Evidence(table, rows()[row](table, run))
+    found = GlobalLinkage(metric="learned", scale="pooled").measure(evidence, run)
+    fixed = max(found.details[f"share_{metric}"] for metric in METRICS.values())
+    assert found.status is Status.OK
+    assert found.value >= fixed
+    chance = 3 * np.sqrt((fixed * (1 - fixed) + 1 / len(table)) / (len(table) / 2))
+    assert found.details["share_held_out"] >= fixed - chance
+    assert found.proof.verify(evidence, Run(seed=2)) is None
 
 
 @pytest.mark.parametrize("epsilon", [1, 10])

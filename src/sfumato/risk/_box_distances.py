@@ -144,7 +144,8 @@ def nearness_of(
     """Put the intruder's records ``rows`` beside the classes of the released ones.
 
     Of released records that are written alike one is read: those of large files are many times as many.
-    Of *mahalanobis* distances there is none to a box: numbers are then divided by their deviation.
+    Of *mahalanobis* distances there is none to a box: numbers are then divided by their deviation. Nor of
+    *learned* ones: they are *euclidean* then.
     """
     assert evidence.protected is not None  # measures see to it
     written = classes_of(evidence, names)
@@ -173,7 +174,7 @@ def nearness_of(
         lows[samples], highs[samples], np.ascontiguousarray(ends),
         np.array([column.is_step for column in ranges], dtype=np.uint8), labels[samples], near, far, bits,
         _side_by_side([column.exact(samples) for column in members], len(samples)).astype(np.uint8),
-        len(members) + len(steps), losses[samples], sizes, metric in {"euclidean", "mahalanobis"},
+        len(members) + len(steps), losses[samples], sizes, metric in {"euclidean", "mahalanobis", "learned"},
     )  # fmt: skip
     points = kernels.box_distances.QueryPoints(numbers, codes, places)
     return BoxDistances(points, shown, classes[written.of_record])

@@ -29,7 +29,8 @@ from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 
-Metric = Literal["euclidean", "manhattan", "chebyshev", "mahalanobis", "hamming", "gower"]
+FixedMetric = Literal["euclidean", "manhattan", "chebyshev", "mahalanobis", "hamming", "gower"]
+Metric = Literal[FixedMetric, "learned"]
 Scale = Literal["deviation", "range", "pooled", "rank"]
 Nominal = Literal["equal", "hierarchy"]
 KernelMetric = Literal["euclidean", "manhattan", "chebyshev", "hamming"]
@@ -50,7 +51,25 @@ NOISE_NOT_SEEN = (
     "which the original is written."
 )
 
-_SCALES = {
+METRIC_HELP = "How the distance between two records is measured."
+METRICS: Mapping[str, str] = {
+    "euclidean": "The root of the sum of squared differences.",
+    "manhattan": "The sum of absolute differences.",
+    "chebyshev": "The difference in the column that differs most.",
+    "mahalanobis": "Numbers weighted by the inverse of the sum of both tables' covariances.",
+    "hamming": "The number of columns that differ.",
+    "gower": "The sum of absolute differences, of numbers as shares of the range over both tables.",
+}
+
+SCALE_HELP = "By what each number is divided before distances are measured."
+SCALES: Mapping[str, str] = {
+    "deviation": "The standard deviation in the intruder's table.",
+    "range": "The range in the intruder's table.",
+    "pooled": "The range over both tables.",
+    "rank": "Nothing: ranks replace the numbers.",
+}
+
+_SCALES_IN_WORDS = {
     "deviation": "deviations of the intruder's table",
     "range": "ranges of the intruder's table",
     "pooled": "ranges over both tables",
@@ -180,29 +199,8 @@ class TrueLinkMeasure(Measure):
 class LinkageMeasure(TrueLinkMeasure):
     """A measure of links by distance."""
 
-    metric: Metric = param(
-        "euclidean",
-        "How the distance between two records is measured.",
-        choices={
-            "euclidean": "The root of the sum of squared differences.",
-            "manhattan": "The sum of absolute differences.",
-            "chebyshev": "The difference in the column that differs most.",
-            "mahalanobis": "Numbers weighted by the inverse of the sum of both tables' covariances.",
-            "hamming": "The number of columns that differ.",
-            "gower": "The sum of absolute differences, of numbers as shares of the range over both tables.",
-        },
-    )
-    scale: Scale = param(
-        "deviation",
-        "By what each number is divided before distances are measured.",
-        choices={
-            "deviation": "The standard deviation in the intruder's table.",
-            "range": "The range in the intruder's table.",
-            "pooled": "The range over both tables.",
-            "rank": "Nothing: ranks replace the numbers.",
-        },
-        when="metric=euclidean|manhattan|chebyshev",
-    )
+    metric: FixedMetric = param("euclidean", METRIC_HELP, choices=METRICS)
+    scale: Scale = param("deviation", SCALE_HELP, choices=SCALES, when="metric=euclidean|manhattan|chebyshev")
     nominal: Nominal = param(
         "equal",
         "How the distance between two categories is measured.",
@@ -345,13 +343,15 @@ def space_of(
         persons=persons[rows],
         owners=owners,
         columns=names,
-        scale="equal or not" if metric == "hamming" else _SCALES[scale],
+        scale="equal or not" if metric == "hamming" else _SCALES_IN_WORDS[scale],
     )
 
 
 def _as_kernel(metric: Metric) -> KernelMetric:
     if metric == "gower":
         return "manhattan"
+    if metric == "learned":
+        return "euclidean"
     return "euclidean" if metric == "mahalanobis" else metric
 
 
@@ -487,10 +487,16 @@ def _whiten(known_points: Floats, released_points: Floats) -> tuple[Floats, Floa
     for each in (known_points, released_points):
         centred = each - each.mean(axis=0)
         total += centred.T @ centred / len(each)
+    turned = whitening(total)
+    return known_points @ turned, released_points @ turned
+
+
+def whitening(total: Floats) -> Floats:
+    """The map [d, r] after which a matrix of second moments is the identity, without redundant directions."""
     # Each column in its own unit first, so that a wide one cannot make the others look redundant.
     units = np.sqrt(np.diagonal(total))
     units = np.where(units > 0, units, 1.0)
     values, vectors = np.linalg.eigh(total / np.outer(units, units))
-    significant = values > REDUNDANT * max(values.max(), 0.0)
-    turned = vectors[:, significant] / np.sqrt(values[significant]) / units[:, None]
-    return known_points @ turned, released_points @ turned
+    significant = values > REDUNDANT * max(values.max(initial=0.0), 0.0)
+    turned: Floats = vectors[:, significant] / np.sqrt(values[significant]) / units[:, None]
+    return turned
