@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.releasing.request import Request
 
 #: Options that are what the front door calls them.
-_GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
+_GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points", "sample_equivalent")
 
 #: Options that say what is compared and how it is read: the next command has them too.
 _KEPT = (
@@ -80,6 +80,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 @click.option(
     "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the R-U map."
 )
+@_options.sample_option
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
 @click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the best method here.")
@@ -222,8 +223,8 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown, study) for outcome in listed]
-    headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}", "remark"]
-    emit_table(headers, rows, right=[0], about=1)
+    headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}"]
+    emit_table([*headers, "as good as", "remark"], rows, right=[0], about=1)
     _show_other_risks(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
@@ -277,6 +278,7 @@ def _row(outcome: MethodAtLevel, shown: Sequence[str], study: Study) -> list[str
         *map(_mean_text, scores),
         _mean_text(outcome.ranked),
         _range(outcome.ranked_range),
+        outcome.like_sample.words.removeprefix("like ") if outcome.like_sample else "",
         "; ".join(filter(None, remarks)),
     ]
 
