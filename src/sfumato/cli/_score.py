@@ -238,7 +238,9 @@ def _score_lines(measure: Measure, found: Score, *, explained: bool) -> list[str
     elif found.interval:
         sure = "" if found.confidence is None else f" ({found.confidence:g}% confidence)"
         between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
-    return like + between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
+    return (
+        like + between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
+    )
 
 
 def _short(value: float | str) -> str:

@@ -223,8 +223,9 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     folded = [outcome for each in study.inapplicable.values() for outcome in each]
     listed = [outcome for outcome in study.outcomes if outcome not in folded]
     rows = [_row(outcome, shown, study) for outcome in listed]
-    headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}"]
-    emit_table([*headers, "as good as", "remark"], rows, right=[0], about=1)
+    headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}", "remark"]
+    emit_table(headers, rows, right=[0], about=1)
+    _show_samples(study, listed, quiet=quiet)
     _show_other_risks(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
@@ -240,6 +241,18 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
                 f"{fold(reached, [o.step.method.name for o in outcomes])}; --why gives the reasons",
                 quiet=quiet,
             )
+
+
+def _show_samples(study: Study, outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
+    """The random sample of the original that each method is as good as; or once why none is told."""
+    likes = [(o.step.method.name, o.like_sample) for o in outcomes if o.like_sample]
+    told = [[name, like.words.removeprefix("like ")] for name, like in likes if like.words]
+    title = study.axes[1].title
+    if told:
+        say(f"\nAs good as a random sample of the original, by {title}:", quiet=quiet)
+        emit_table(["method", "sample"], told)
+    elif likes:
+        say(f"\nNo random sample is told that is as good by {title}: {likes[0][1].reason}", quiet=quiet)
 
 
 def _show_other_risks(outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
@@ -278,7 +291,6 @@ def _row(outcome: MethodAtLevel, shown: Sequence[str], study: Study) -> list[str
         *map(_mean_text, scores),
         _mean_text(outcome.ranked),
         _range(outcome.ranked_range),
-        outcome.like_sample.words.removeprefix("like ") if outcome.like_sample else "",
         "; ".join(filter(None, remarks)),
     ]
 

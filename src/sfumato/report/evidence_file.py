@@ -54,8 +54,8 @@ _INTRODUCTION = (
     "not published, because they would help an intruder."
 )
 _SAMPLES = (
-    "Analyses of the released data are off by as much as those of a simple random sample of so many per cent of "
-    "the original records (in brackets: the shares that fit as well)."
+    "By these measures the released data are off by as much as a simple random sample of so many per cent of "
+    "the original records is (in brackets: the shares that fit as well)."
 )
 #: What is meant by headings whose columns are only named.
 _MEANING = {

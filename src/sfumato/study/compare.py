@@ -242,7 +242,11 @@ class Study(Tabular):
                 }
                 for each in self.outcomes
             ],
-            schema_overrides={"rank": pl.Int64, "like_sample": pl.String, **dict.fromkeys(numbers, pl.Float64)},
+            schema_overrides={
+                "rank": pl.Int64,
+                "like_sample": pl.String,
+                **dict.fromkeys(numbers, pl.Float64),
+            },
         )
 
     def __repr__(self) -> str:  # no cells: it may stand in a traceback
@@ -510,7 +514,7 @@ class _MethodComparison:
         return [replace(each, like_sample=self._like_sample(each, likes)) for each in outcomes]
 
     def _like_sample(self, outcome: MethodAtLevel, likes: SampleEquivalents) -> SampleEquivalent | None:
-        """The sample that scores as all fresh runs do in the mean; which record is whose is left out of it."""
+        """The sample that scores as the fresh runs do in the mean, as readers have them."""
         _, utility = axes_of(self.target.measure, self.ranked_by)
         mean = outcome.ranked if utility == self.ranked_by else outcome.held
         if mean is None or outcome.example is None:

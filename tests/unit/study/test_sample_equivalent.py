@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -138,7 +139,7 @@ def test_a_release_that_is_a_sample_is_told_as_that_sample(persons):
 def test_a_worse_score_never_has_a_larger_share(errors, values):
     curve = curve_of(errors)
     found = [curve.equivalent(value) for value in sorted(values)]
-    for better, worse in zip(found, found[1:], strict=False):
+    for better, worse in pairwise(found):
         assert better.share >= worse.share - 1e-12
         assert all(a >= b - 1e-12 for a, b in zip(better.interval, worse.interval, strict=True))
     assert all(each.interval[0] - 1e-9 <= each.share <= each.interval[1] + 1e-9 for each in found)
@@ -178,7 +179,9 @@ def test_what_a_sample_cannot_show_has_a_reason_and_no_number():
 def test_what_takes_too_long_is_left_out_and_says_so():
     table = mixed_table(100)
     likes = SampleEquivalents(EvaluationCase(table), Run(seed=1), seconds=0.0)
-    scores = likes.add_to({"hellinger": Score(0.1)}, [registry.measure("hellinger")()], Release.unchanged(table))
+    scores = likes.add_to(
+        {"hellinger": Score(0.1)}, [registry.measure("hellinger")()], Release.unchanged(table)
+    )
     assert scores["hellinger"].like_sample == SampleEquivalent.missing(NO_TIME)
 
 
