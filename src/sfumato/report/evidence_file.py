@@ -386,9 +386,9 @@ def data_card(about: About, content: Content) -> str:
 
 
 def _sample_lines(content: Content) -> list[str]:
-    """Which random sample of the original the released data are as good as, by each loss that tells."""
-    likes = [(each["title"], sample_words(each)) for each in content.get("utility") or ()]
-    lines = [f"- {title}: {words}" for title, words in likes if words]
+    """Which random sample of the original a release of one table is as good as, by each loss that tells."""
+    entries = () if "tables" in content else content.get("utility") or ()
+    lines = [f"- {each['title']}: {words}" for each in entries if (words := sample_words(each))]
     return ["## As good as a random sample of the original", "", _SAMPLES, "", *lines, ""] if lines else []
 
 

@@ -67,7 +67,7 @@ def plain(text: str) -> str:
 
 def sample_words(entry: Mapping[str, Any]) -> str:
     """The random sample that is as good as a score, in words; empty where none was found."""
-    words: str = (entry["like_sample"] or {}).get("words", "")
+    words: str = (entry.get("like_sample") or {}).get("words", "")
     return words.removeprefix("like ")
 
 
