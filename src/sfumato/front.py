@@ -6,6 +6,7 @@ the same sort of table they were given.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -135,6 +136,7 @@ def assess(
     made_by: Recipe | Make | None = None,
     exact: bool | None = None,
     in_database: bool = False,
+    sample_equivalent: bool | None = False,
     seed: int | None = None,
     run: Run | None = None,
     **reading: Any,
@@ -156,6 +158,9 @@ def assess(
     A table that stays ``in_database`` is counted there: equal records of the columns in question, each
     combination with its number, are all that is read of it, and measures of classes of records (k-anonymity,
     uniqueness, l-diversity …) score it as if it had been read. So is a lazy frame of duckdb, ibis or pyspark.
+
+    With ``sample_equivalent`` scores of utility have ``like_sample``, the random sample of the original that
+    is as good; None looks for it where that takes seconds.
     """
     from sfumato.releasing.read_release import read_release
     from sfumato.releasing.request import Request, resolve
@@ -186,11 +191,17 @@ def assess(
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = EvaluationCase(table, scenarios[0], _like(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
+    likes = None
+    if sample_equivalent is not False:
+        from sfumato.study.sample_equivalent import QUICK_SECONDS, SampleEquivalents
+
+        likes = SampleEquivalents(case, asking, math.inf if sample_equivalent else QUICK_SECONDS)
     scores = {}
     intruders = by_knowledge(scenarios)
     for intruder, knowing in intruders.items():
         there = replace(case, scenario=knowing)
         own = evaluate(release, there, chosen, asking, allow_sampling=allow_sampling).scores
+        own = likes.add_to(own, chosen, release) if likes else own
         before = f"{intruder}: " if len(intruders) > 1 else ""
         scores.update({f"{before}{name}": score for name, score in own.items()})
     return Scores(scores)
@@ -245,6 +256,7 @@ def compare(
     tolerance: float = 0.01,
     repeats: int | None = None,
     points: int = 0,
+    sample_equivalent: bool | None = None,
     schema: Schema | None = None,
     scenario: Scenario | Sequence[Scenario] | None = None,
     resources: Mapping[str, Any] | None = None,
@@ -261,8 +273,9 @@ def compare(
     (``["dbrl"]``) takes it from the release given as ``level``. Without ``methods`` all that can take the
     columns are compared, except those with a differential-privacy guarantee, which must be named. Of several
     intruders as ``scenario`` a level is held against the first; requirements must be met against each.
-    ``control`` is the share of the persons held out as the control group for attacks. ``before`` is called
-    with the work that is planned.
+    ``control`` is the share of the persons held out as the control group for attacks. The random sample that
+    is as good as a method is looked for where that takes no longer than comparing, with
+    ``sample_equivalent`` in any case. ``before`` is called with the work that is planned.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study import compare as studies
@@ -293,6 +306,7 @@ def compare(
         target = target_of(held, level, steps, case, run, tolerance=tolerance, named=bool(methods))
     return studies.compare(
         case, steps, run, ranked_by=ranked_by, target=target, demands=demands, repeats=turns, points=points,
+        sample_equivalent=sample_equivalent,
         notes=used.notes(case.table.schema, names) if used else (),
     )  # fmt: skip
 

@@ -47,6 +47,11 @@ plan_option = click.option(
     type=click.Path(path_type=Path),
     help="Take the columns' kinds and roles from this plan.",
 )
+sample_option = click.option(
+    "--sample-equivalent/--no-sample-equivalent",
+    default=None,
+    help="Say which random sample of the original is as good (default: where that takes seconds).",
+)
 columns_option = click.option(
     "-c",
     "--columns",

@@ -134,6 +134,8 @@ def _score_intruder(
             "run": run,
             "exact": not usual,
         }
+        if every[0].aspect == "utility":
+            asking["sample_equivalent"] = options["sample_equivalent"]
         asking |= _rehearsal(asked)
         scores: dict[str, Score] = assess(table, asked.release, every, **asking)
         if asked.release is None and every[0].aspect == "risk":
@@ -196,7 +198,7 @@ def _show(measures: list[Measure], scores: dict[str, dict[str, Score]], options:
         label = f"{scenario}: {measure}" if len(scores) > 1 else str(measure)
         value = "—" if math.isnan(found.value) else f"{found.value:.4f}"
         explained = found.reason and found.confidence is None  # why it is an estimate, the measure tells
-        details = in_options(found.reason) if explained else "; ".join(_score_lines(measure, found))
+        details = "; ".join(_score_lines(measure, found, explained=bool(explained)))
         rows.append([label, value, found.status.value, f"{measure.better} is better", details])
     emit_table(["measure", "value", "status", "direction", "details"], rows, right=[1], about=0)
 
@@ -226,14 +228,19 @@ def _write_report(
     say("report: " + ", ".join(str(path) for path in paths), quiet=options["quiet"])
 
 
-def _score_lines(measure: Measure, found: Score) -> list[str]:
+def _score_lines(measure: Measure, found: Score, *, explained: bool) -> list[str]:
+    like = [found.like_sample.words] if found.like_sample and found.like_sample.words else []
+    if explained:
+        return [*like, in_options(found.reason)]
     between = []
     if found.interval == measure.bounds:
         between = ["its error is unknown"]
     elif found.interval:
         sure = "" if found.confidence is None else f" ({found.confidence:g}% confidence)"
         between = [f"between {_short(found.interval[0])} and {_short(found.interval[1])}{sure}"]
-    return between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
+    return (
+        like + between + [f"{key.replace('_', ' ')}: {_short(value)}" for key, value in found.details.items()]
+    )
 
 
 def _short(value: float | str) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sfumato.releasing.request import Request
 
 #: Options that are what the front door calls them.
-_GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points")
+_GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points", "sample_equivalent")
 
 #: Options that say what is compared and how it is read: the next command has them too.
 _KEPT = (
@@ -80,6 +80,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 @click.option(
     "--points", default=0, show_default=True, type=click.IntRange(0), help="Points per method on the R-U map."
 )
+@_options.sample_option
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
 @click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the best method here.")
@@ -224,6 +225,7 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
     rows = [_row(outcome, shown, study) for outcome in listed]
     headers = ["rank", "method", "parameter", *shown, ranked.name, f"at ± {study.target.share}", "remark"]
     emit_table(headers, rows, right=[0], about=1)
+    _show_samples(study, listed, quiet=quiet)
     _show_other_risks(listed, quiet=quiet)
     spreads = [spread for o in study.outcomes for spread in (o.held, o.ranked, *o.scores.values())]
     if any(spread and spread.approximate for spread in spreads):
@@ -239,6 +241,18 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
                 f"{fold(reached, [o.step.method.name for o in outcomes])}; --why gives the reasons",
                 quiet=quiet,
             )
+
+
+def _show_samples(study: Study, outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
+    """The random sample of the original that each method is as good as; or once why none is told."""
+    likes = [(o.step.method.name, o.like_sample) for o in outcomes if o.like_sample]
+    told = [[name, like.words.removeprefix("like ")] for name, like in likes if like.words]
+    title = study.axes[1].title
+    if told:
+        say(f"\nAs good as a random sample of the original, by {title}:", quiet=quiet)
+        emit_table(["method", "sample"], told)
+    elif likes:
+        say(f"\nNo random sample is told that is as good by {title}: {likes[0][1].reason}", quiet=quiet)
 
 
 def _show_other_risks(outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:

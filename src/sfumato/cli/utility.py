@@ -23,6 +23,7 @@ from sfumato.cli._score import score
 )
 @click.option("--require", multiple=True, help="A requirement, such as 'earth-movers-distance <= 0.2'.")
 @click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
+@_options.sample_option
 @hierarchy_option
 @resource_option
 @_options.plan_option

@@ -17,6 +17,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.core.sample_equivalent import SampleEquivalent
 from sfumato.core.sample_interval import mean_interval
 from sfumato.data.classes.classes import Classes
 from sfumato.data.notebook import Tabular, as_html
@@ -89,6 +90,7 @@ class Score(Tabular):
     ``by_record`` follows the original's records and never leaves in a public report; neither does
     ``by_value``, which names cells: what the most telling values of each column add. ``proof`` is what lets
     anyone check the number without trusting how it was found; it stays as private as the data.
+    ``like_sample`` is the random sample of the original that is as good, where somebody asked for it.
     """
 
     value: float
@@ -104,6 +106,7 @@ class Score(Tabular):
     details: Mapping[str, float | int | str] = field(default_factory=dict)
     confidence: float | None = None
     proof: Proof | None = field(default=None, repr=False, compare=False)
+    like_sample: SampleEquivalent | None = None
 
     @classmethod
     def refused(cls, reason: str) -> Score:
@@ -129,6 +132,8 @@ class Score(Tabular):
             "details": {name: _finite(value) for name, value in self.details.items()},
             "reason": self.reason,
         }
+        if self.like_sample is not None:
+            payload["like_sample"] = self.like_sample.to_dict()
         if private and self.by_record is not None:
             payload["by_record"] = [_finite(value) for value in self.by_record.tolist()]
         if private and self.by_value:

@@ -124,6 +124,8 @@ def _coarse_outcome(outcome: MethodAtLevel, study: Study, grain: float) -> Metho
             return None
         return replace(each, mean=mean, deviation=public_digits(each.deviation, grain=grain))
 
+    utility = study.axes[1]
+    useful = spread(outcome.ranked if utility == study.ranked_by else outcome.held, utility)
     held, level = study.target.measure, number(outcome.level.score, study.target.measure)
     best, worst = (number(end, study.ranked_by) for end in outcome.ranked_range or (math.nan, math.nan))
     scores = {
@@ -135,6 +137,7 @@ def _coarse_outcome(outcome: MethodAtLevel, study: Study, grain: float) -> Metho
         level=replace(outcome.level, score=math.nan if level is None else level),
         held=spread(outcome.held, held),
         ranked=spread(outcome.ranked, study.ranked_by),
+        like_sample=outcome.like_sample.rounded() if outcome.like_sample and useful else None,
         ranked_range=None if outcome.ranked_range is None or best is None or worst is None else (best, worst),
         scores={label: each for label, each in scores.items() if each is not None},
         other_risks={
@@ -261,6 +264,7 @@ def _outcome(study: Study, place: int, labels: Sequence[str], *, key: str, publi
         "held": _mean_dict(outcome.held),
         "ranked": _mean_dict(outcome.ranked),
         "ranked_range": sorted(map(finite, outcome.ranked_range)) if outcome.ranked_range else None,
+        "like_sample": outcome.like_sample.to_dict() if outcome.like_sample else None,
         "scores": {label: _mean_dict(spread) for label, spread in outcome.scores.items()},
         "runs_met": outcome.n_runs_meeting,
         "apart": outcome.why_not_ranked,

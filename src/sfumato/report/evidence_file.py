@@ -20,6 +20,7 @@ from sfumato.releasing.folder import TWIN
 from sfumato.releasing.outcome import tally
 from sfumato.releasing.trail import environment
 from sfumato.report import fates
+from sfumato.report.words import sample_words
 from sfumato.version import __version__
 
 Content = Mapping[str, Any]
@@ -51,6 +52,10 @@ _NO_REIDENTIFICATION = "Recipients must not try to re-identify anyone, also not 
 _INTRODUCTION = (
     "What was done to the data before their release, and what to correct for in an analysis. Parameters are "
     "not published, because they would help an intruder."
+)
+_SAMPLES = (
+    "By these measures the released data are off by as much as a simple random sample of so many per cent of "
+    "the original records is (in brackets: the shares that fit as well)."
 )
 #: What is meant by headings whose columns are only named.
 _MEANING = {
@@ -373,10 +378,18 @@ def data_card(about: About, content: Content) -> str:
             "|---|---|---|",
             *columns,
             "",
+            *_sample_lines(content),
             "`change-note.md` explains what to correct for in an analysis.",
             "",
         ]
     )
+
+
+def _sample_lines(content: Content) -> list[str]:
+    """Which random sample of the original a release of one table is as good as, by each loss that tells."""
+    entries = () if "tables" in content else content.get("utility") or ()
+    lines = [f"- {each['title']}: {words}" for each in entries if (words := sample_words(each))]
+    return ["## As good as a random sample of the original", "", _SAMPLES, "", *lines, ""] if lines else []
 
 
 def text_or_unknown(value: str | tuple[str, ...]) -> str:

@@ -358,7 +358,8 @@ def _coarse(
         for key in ("value", "baseline")
     )
     status = _SUPPRESSED if value is None and entry["value"] is not None else entry["status"]
-    return {**payload, "status": status, "value": value, "baseline": baseline}
+    like = None if value is None or score.like_sample is None else score.like_sample.rounded().to_dict()
+    return {**payload, "status": status, "value": value, "baseline": baseline, "like_sample": like}
 
 
 def _tells_someone(measure: Measure, score: Score, persons: Ints) -> bool:

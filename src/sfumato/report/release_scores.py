@@ -20,6 +20,7 @@ from sfumato.releasing.load import load_resources
 from sfumato.releasing.outcome import TableOutcome
 from sfumato.study.evaluate import NUMERIC_STATUSES, EvaluationCase, evaluate
 from sfumato.study.growth import Growth
+from sfumato.study.sample_equivalent import QUICK_SECONDS, SampleEquivalents
 
 #: Which of the profiles that come with sfumato stands for what a recipient may be given.
 RECIPIENTS: Mapping[str, str] = {"processor": "industry", "researcher": "scientific", "public": "public"}
@@ -114,6 +115,8 @@ def measure_release(part: TableOutcome, run: Run, profile: Profile | None = None
     scores = _score_rest(part, attacked, [*attacks, *utilities], run, judged)
     risks = {**intruders[most].risks, **{str(each): (each, scores[str(each)]) for each in attacks}}
     intruders[most] = replace(intruders[most], risks=risks)
+    likes = SampleEquivalents(attacked, run, QUICK_SECONDS)
+    scores = likes.add_to(scores, utilities, part.release)
     useful = {str(each): (each, scores[str(each)]) for each in utilities}
     return ReleaseScores(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))))
 

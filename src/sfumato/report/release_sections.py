@@ -25,7 +25,7 @@ from sfumato.report.release_charts import (
     slider_chart,
     strip_chart,
 )
-from sfumato.report.words import name_list
+from sfumato.report.words import name_list, sample_words
 from sfumato.risk.individual import RiskThreshold
 
 Content = Mapping[str, Any]
@@ -377,13 +377,17 @@ def _associations(content: Content, place: int) -> Section | None:
 def _analyses(content: Content) -> Section | None:
     """Every loss that was measured, models last."""
     known = [
-        {**each, "better": "lower" if each["better"] == "low" else "higher"}
+        {
+            **each,
+            "better": "lower" if each["better"] == "low" else "higher",
+            "like": sample_words(each),
+        }
         for each in sorted(content["utility"], key=lambda each: each["model"])
         if each["value"] is not None
     ]
     columns = {
         "measure": "title", "value": "value", "reference": "baseline", "better is": "better",
-        "meaning": "what",
+        "as good as": "like", "meaning": "what",
     }  # fmt: skip
     return Section.table("Utility", _ANALYSES, columns, known)
 

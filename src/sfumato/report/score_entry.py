@@ -26,6 +26,7 @@ def score_entry(measure: Measure, score: Score, scenario: str = "") -> dict[str,
         "interval": [finite(end) for end in score.interval] if score.interval else None,
         "between": _interval_text(measure, score),
         "baseline": finite(score.baseline),
+        "like_sample": score.like_sample.to_dict() if score.like_sample else None,
         "control": finite(control) if isinstance(control, float | int) else None,
         "rate": finite(float(score.details["rate"])) if isinstance(control, float | int) else None,
         "status": score.status.value,
@@ -57,6 +58,8 @@ def score_words(measure: Measure, score: Score) -> str:
     if isinstance(score.details.get("control"), float):
         rate, control = (float(score.details[key]) for key in ("rate", "control"))
         words.append(f"right for {rate:.1%} of people in the release and {control:.1%} of the control group")
+    if score.like_sample and score.like_sample.words:
+        words.append(score.like_sample.words)
     if score.baseline is not None and math.isfinite(score.baseline):
         words.append(f"a blind guess scores {setting(score.baseline)}")
     return "; ".join(words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,12 @@ def name_list(names: Iterable[object]) -> str:
 def plain(text: str) -> str:
     """A docstring's line without its markup."""
     return _ROLE.sub(r"\1", text).replace("``", "").replace("`", "")
+
+
+def sample_words(entry: Mapping[str, Any]) -> str:
+    """The random sample that is as good as a score, in words; empty where none was found."""
+    words: str = (entry.get("like_sample") or {}).get("words", "")
+    return words.removeprefix("like ")
 
 
 def remark(outcome: MethodAtLevel, tied: Sequence[str], *, target: Target) -> str:

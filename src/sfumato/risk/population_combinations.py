@@ -48,7 +48,8 @@ class PopulationCombinations(KeyMeasure):
     rarest combination that a key takes part in, ``by_record`` that of a record; ``rarest`` names the keys.
 
     **Doubt.** Exact for the population given, a table of people or of counts (a column
-    ``population_count``). All keys count, so that a rule for some of them, such as the visible ones, is met if this is.
+    ``population_count``). All keys count, so that a rule for some of them, such as the visible ones,
+    is met if this is.
 
     **Missing.** As in k-map: a value of its own, anything, or the worst it could be.
 

@@ -58,8 +58,8 @@ class SafeHarbourViolations(Measure):
     to (R): a column breaks it by its role, by what its name says, and by what its values look like. *places*,
     (B): any place smaller than a State; of a zip code the first three digits may be shown where more than
     20,000 people live, by the table ``zip-codes`` (columns ``zip`` and ``population_count``), and 000 for all
-    others. *dates*, (C): any part of a date but its year, and ages above 89, or years of birth that tell them,
-    unless they are one category (90, or a range without an end from 90 or less).
+    others. *dates*, (C): any part of a date but its year, and ages above 89, or years of birth that
+    tell them, unless they are one category (90, or a range without an end from 90 or less).
 
     See Also
     --------

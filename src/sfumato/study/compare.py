@@ -16,7 +16,8 @@ from sfumato.core import registry
 from sfumato.core.evidence import PersonSampling
 from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.release import Release
-from sfumato.core.run import Run
+from sfumato.core.run import Run, Stopwatch
+from sfumato.core.sample_equivalent import SampleEquivalent
 from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
@@ -45,6 +46,7 @@ from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import LevelResult, LevelStatus, Target, reach
 from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.study.requirements import weakest
+from sfumato.study.sample_equivalent import QUICK_SECONDS, SampleEquivalents
 
 #: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
@@ -67,7 +69,8 @@ class MethodAtLevel:
     says in how many of the fresh runs all were met. One that is ``why_not_ranked`` is measured but not
     ranked: its fresh runs are not where the others are. ``other_risks`` are risks of one release that nobody
     held. ``ranked_range`` are the best and the worst that the ranking measure gives within the tolerance;
-    ``tied_with`` are the places of those that are neither better nor worse.
+    ``tied_with`` are the places of those that are neither better nor worse. ``like_sample`` is the random
+    sample of the original that is as good by the measure of utility.
     """
 
     level: LevelResult
@@ -81,6 +84,7 @@ class MethodAtLevel:
     why_not_ranked: str = ""
     other_risks: Mapping[str, Score] = field(default_factory=dict, repr=False, compare=False)
     example: Release | None = field(default=None, repr=False, compare=False)
+    like_sample: SampleEquivalent | None = None
 
     @property
     def step(self) -> Step:
@@ -112,6 +116,7 @@ class MethodAtLevel:
             "held": self.held.to_dict() if self.held else None,
             "ranked": self.ranked.to_dict() if self.ranked else None,
             "ranked_range": sorted(self.ranked_range) if self.ranked_range else None,
+            "like_sample": self.like_sample.to_dict() if self.like_sample else None,
             "tied_with": list(self.tied_with),
             "scores": {label: spread.to_dict() for label, spread in self.scores.items()},
             "runs_met": self.n_runs_meeting,
@@ -232,11 +237,16 @@ class Study(Tabular):
                     "ranked": each.ranked.mean if each.ranked else None,
                     "ranked_low": min(each.ranked_range) if each.ranked_range else None,
                     "ranked_high": max(each.ranked_range) if each.ranked_range else None,
+                    "like_sample": each.like_sample.words if each.like_sample else None,
                     "remark": "; ".join(filter(None, (self._why_or_remark(each), each.step.caution))),
                 }
                 for each in self.outcomes
             ],
-            schema_overrides={"rank": pl.Int64, **dict.fromkeys(numbers, pl.Float64)},
+            schema_overrides={
+                "rank": pl.Int64,
+                "like_sample": pl.String,
+                **dict.fromkeys(numbers, pl.Float64),
+            },
         )
 
     def __repr__(self) -> str:  # no cells: it may stand in a traceback
@@ -273,6 +283,7 @@ def compare(
     demands: Sequence[Demand] = (),
     repeats: int = 5,
     points: int = 0,
+    sample_equivalent: bool | None = False,
     notes: Sequence[str] = (),
 ) -> Study:
     """Bring every step to the target level, score it there in fresh runs, and rank.
@@ -280,8 +291,10 @@ def compare(
     With ``demands`` instead of a ``target`` every step is taken at its weakest setting that meets all of
     them. The runs that are scored are other runs than those the search looked at: a parameter chosen because
     it did well on some draws would look better on these than it is. A method that refuses the data is shown
-    as refused; only when all do, that is an error.
+    as refused; only when all do, that is an error. With ``sample_equivalent`` each method has the random
+    sample that is as good; None looks for it where that takes no longer than comparing.
     """
+    watch = Stopwatch()
     comparison = _MethodComparison(case, target, tuple(demands), ranked_by, repeats)
     faults = [fault for step in steps for fault in step.faults(case.table.schema)]
     if faults or not steps:
@@ -295,6 +308,9 @@ def compare(
         run.progress.found({**outcome.to_dict(), "axes": comparison.axes})
     if len(refusals) == len(steps):
         raise refusals[0]
+    if sample_equivalent is not False:
+        seconds = math.inf if sample_equivalent else max(watch.seconds, QUICK_SECONDS)
+        outcomes = comparison.liken(outcomes, SampleEquivalents(case, run, seconds))
     out = (LevelStatus.REFUSED, LevelStatus.UNJUDGED)
     able = [outcome.step for outcome in outcomes if outcome.level.reached not in out]
     return Study(
@@ -492,6 +508,19 @@ class _MethodComparison:
 
     def _meets_demands(self, scores: Mapping[str, Score]) -> bool:
         return all(demand.requirement.met_by(scores[label]) for label, demand in self.labelled)
+
+    def liken(self, outcomes: Sequence[MethodAtLevel], likes: SampleEquivalents) -> list[MethodAtLevel]:
+        """The outcomes with the random sample that each is as good as, by the measure of utility."""
+        return [replace(each, like_sample=self._like_sample(each, likes)) for each in outcomes]
+
+    def _like_sample(self, outcome: MethodAtLevel, likes: SampleEquivalents) -> SampleEquivalent | None:
+        """The sample that scores as the fresh runs do in the mean, as readers have them."""
+        _, utility = axes_of(self.target.measure, self.ranked_by)
+        mean = outcome.ranked if utility == self.ranked_by else outcome.held
+        if mean is None or outcome.example is None:
+            return None
+        own = evaluate(outcome.example, self.case, [utility], likes.run.silent()).scores[str(utility)]
+        return likes.of(utility, outcome.example, shift=mean.mean - own.value)
 
     def risk_utility_map(self, steps: Sequence[Step], run: Run, points: int) -> tuple[Point, ...]:
         """The risk–utility map of the methods that have one: a drive, and both measures over its range."""
