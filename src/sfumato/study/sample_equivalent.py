@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score
 from sfumato.core.origin import Origin
@@ -97,6 +98,11 @@ class SampleEquivalents:
             self.curves |= _CurveDrawing(self.case, self.run, rest, self.seconds).curves()
 
 
+def working_time() -> float:
+    """Seconds of the processor without those of compiling: the first run finds what the second does."""
+    return time.process_time() - kernels.compile_watch.seconds
+
+
 class _CurveDrawing:
     """Scores samples of one original by several measures, as far as their time goes."""
 
@@ -146,18 +152,18 @@ class _CurveDrawing:
     def _score_one(self, name: str, place: int, draw: int, evidence: Evidence) -> None:
         """Score one sample by one measure; one that is slower than its part of the time is left out."""
         left = self.seconds / DRAWS - self.spent[name] if draw <= 0 else math.inf
-        here, began = self.run.silent(), time.process_time()
+        here, began = self.run.silent(), working_time()
         try:
             score = score_of(
                 self.measures[name],
                 evidence,
-                here if math.isinf(left) else here.with_deadline(left, time.process_time),
+                here if math.isinf(left) else here.with_deadline(left, working_time),
             )
         except Cancelled:
             self.run.check()
             self.why[name] = NO_TIME
             return
-        self.spent[name] += time.process_time() - began
+        self.spent[name] += working_time() - began
         if score.status not in NUMERIC_STATUSES:
             self.why[name] = self.why[name] or score.reason
         elif place < 0:
