@@ -93,6 +93,10 @@ class SensitiveMeasure(KeyMeasure):
         """Whether suppressed values are guessed, as by all that take the release alone."""
         return self.counts.compares_equal
 
+    def among_people(self, evidence: Evidence) -> Evidence:
+        """The evidence as it is: the value of a counterfeit is one of its bucket's."""
+        return evidence
+
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike; what is to be learnt is not known before."""
         learnt = set(self.sensitive_columns(evidence))
