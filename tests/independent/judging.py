@@ -5,7 +5,7 @@ import math
 import polars as pl
 
 from independent import written_risks as oracle
-from independent.mixed_plans import TYPES, write_table
+from independent.mixed_plans import ORDERS, TYPES, write_table
 from seeds import LARGE
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
@@ -76,13 +76,9 @@ class Counted:
         missing = {name: frozenset(map(str, each.get("missing", ()))) for name, each in columns.items()}
         values = case["values"]
         whole = {name for name in values if all(each.lstrip("-").isdigit() for each in values[name] if each)}
-        self.columns = oracle.Columns(
-            {name: TYPES.get(name, "nominal") for name in columns},
-            of("key"),
-            of("sensitive"),
-            missing,
-            frozenset(whole),
-        )
+        known = next((tuple(each["columns"]) for each in plan.get("scenarios", ())), of("key"))
+        kinds = {name: TYPES.get(name, "nominal") for name in columns}
+        self.columns = oracle.Columns(kinds, known, of("sensitive"), missing, frozenset(whole), ORDERS)
         n = len(next(iter(values.values())))
         rows = [dict(zip(values, each, strict=True)) for each in zip(*values.values(), strict=True)]
         self.known = oracle.cells_of(rows, self.columns)
@@ -134,20 +130,23 @@ class Counted:
         return self.columns._replace(keys=keys, sensitive=sensitive)
 
     def _learning(self):
-        """Where sensitive values stand, and what tells them."""
-        groups = self.released.bucketed_columns
-        apart = len(self.tables) > 1 or bool(groups)
-        if not apart:
-            return [self.plain]
-        found = []
-        for records in self.tables.values() if len(self.tables) > 1 else [self.plain.records]:
+        """Where sensitive values stand, and what tells them; who knows some of them learns the others, too."""
+        sensitive = self.columns.sensitive
+        unknown = tuple(name for name in sensitive if name not in self.columns.keys)
+        wanted = [sensitive] if unknown in {sensitive, ()} else [sensitive, unknown]
+        return [each for learnt in wanted for each in self._learning_of(learnt)]
+
+    def _learning_of(self, learnt):
+        apart = len(self.tables) > 1 or bool(self.released.bucketed_columns)
+        for records in self.tables.values() if apart else [self.plain.records]:
             shown = self._shown(records)
-            beside = () if len(self.tables) == 1 else shown.keys
-            if not shown.sensitive:
-                continue
-            rows = [row for row in records for _ in range(int(row["count"][1]) if "count" in row else 1)]
-            found.append(oracle.Seen(rows, [*range(len(rows))], shown, bucket=("bucket", *beside)))
-        return found
+            shown = shown._replace(sensitive=tuple(name for name in learnt if name in shown.sensitive))
+            if not apart:
+                yield self.plain._replace(columns=shown)
+            elif shown.sensitive:
+                beside = () if len(self.tables) == 1 else [name for name in shown.keys if name not in learnt]
+                rows = [row for row in records for _ in range(int(row["count"][1]) if "count" in row else 1)]
+                yield oracle.Seen(rows, [*range(len(rows))], shown, bucket=("bucket", *beside))
 
     def of(self, measure):
         """The oracle's number for a measure; None where it has none."""

@@ -11,8 +11,9 @@ POLICIES = ("category", "any", "worst")
 FORMATS = ("csv", "csv", "tsv", "parquet")
 TYPES = {"age": "continuous", "height": "continuous", "sex": "nominal", "region": "nominal", "zip": "nominal",
          "grade": "ordinal", "born": "date", "illness": "nominal", "income": "continuous", "note": "nominal",
-         "score": "ordinal"}  # fmt: skip
-KEYS = ("age", "height", "sex", "region", "zip", "grade", "born")
+         "score": "ordinal", "size": "ordinal", "remark": "nominal"}  # fmt: skip
+ORDERS = {"size": ["small", "middle", "large"]}
+KEYS = ("age", "height", "sex", "region", "zip", "grade", "born", "size", "remark")
 SENSITIVE = ("illness", "income", "score")
 PARTING = ("anatomy", "angelisation", "bucketisation", "slicing", "m-invariance")
 
@@ -25,6 +26,8 @@ def random_case(seed):
     sensitive = rng.sample(SENSITIVE, rng.choice([1, 1, 1, 2]))
     values = {name: _column(rng, name, n) for name in (*keys, *sensitive)}
     columns = {name: {"kind": TYPES[name], "role": "key" if name in keys else "sensitive"} for name in values}
+    for name in ORDERS.keys() & columns.keys():
+        columns[name]["order"] = ORDERS[name]
     if rng.random() < 0.3:
         values["note"], columns["note"] = _column(rng, "note", n), {"kind": "nominal", "role": "other"}
     steps, policy = _steps(rng, columns, keys)
@@ -36,8 +39,13 @@ def random_case(seed):
         "columns": columns,
         "steps": steps,
         "requirements": requirements(policy),
-        "output": {"path": f"out.{rng.choice(FORMATS)}", "shuffle": False, "drop": drop},
+        "output": {"path": f"out.{rng.choice(FORMATS)}", "shuffle": rng.random() < 0.2, "drop": drop},
     }
+    if rng.random() < 0.15:
+        known = sorted(
+            rng.sample(keys, rng.randint(1, len(keys))) + rng.sample(sensitive, rng.choice([0, 0, 1]))
+        )
+        plan["scenarios"] = [{"name": "one who knows", "columns": known}]
     return {"seed": seed, "policy": policy, "values": values, "plan": plan}
 
 
@@ -72,6 +80,10 @@ def _column(rng, name, n):
         "illness": lambda: rng.choice(["flu", "cold", "asthma", "none"]),
         "income": lambda: rng.choice([1000, 2000, 3000]) if few else rng.randint(800, 9000),
         "score": lambda: rng.randint(1, 4),
+        "size": lambda: rng.choice(ORDERS["size"]),
+        "remark": lambda: rng.choice(
+            ["NA", "na", ".", "a|b", "{c}", "d*", "0", "00", "-0"][: 4 if few else 9]
+        ),
         "note": lambda: rng.choice(["a", "b", "c d"]),
     }
     return [str(draws[name]()) for _ in range(n)]
@@ -85,6 +97,8 @@ def _add_units(rng, n, values, columns, *, parted):
             continue  # of persons with several records nothing is taken apart
         if rng.random() < chance:
             values[name] = [f"{name[0]}{rng.randrange(max(n * 2 // 3, 1))}" for _ in range(n)]
+            if rng.random() < 0.2:
+                values[name][rng.randrange(n)] = ""
             columns[name] = {"kind": "nominal", "role": name}
             if rng.random() < 0.4:
                 columns[name]["pseudonym"] = name
@@ -124,12 +138,13 @@ def _steps(rng, columns, keys):
     policy, k = rng.choice(POLICIES), rng.choice([2, 2, 3, 5])
     also = rng.choice([[], [], ["l >= 2"], ["t <= 0.5"], ["alpha <= 0.7"], ["l(kind=entropy) >= 1.5"]])
     enforced = {"k": k, "missing": policy, **({"also": also} if also else {})}
+    show = rng.choice(["wildcard", "missing"])
     enforcing = [
         ("mondrian", {**enforced, **rng.choice([{}, {"relaxed": True}, {"exact_ends": True}])}),
         ("global-recoding", {**enforced, **rng.choice([{}, {"suppression": 20.0}, {"local": True, "suppression": 50.0}])}),
-        ("local-suppression", {**enforced, "missing": "any" if policy == "any" else "category"}), ("attribute-suppression", enforced), ("record-suppression", enforced),
+        ("local-suppression", {**enforced, "missing": "any" if policy == "any" else "category"}), ("attribute-suppression", {**enforced, "show": show}), ("record-suppression", {**enforced, "show": rng.choice([show, "drop"])}),
         ("sorted-generalisation", enforced), ("matching-recoding", enforced), ("close-generalisation", enforced),
-        ("t-closeness-first", enforced), ("safe-harbour", {"k": k, "missing": policy}),
+        ("t-closeness-first", enforced), ("safe-harbour", {"k": k, "missing": policy, "show": show}),
         ("mdav", {"k": k}), ("v-mdav", {"k": k}), ("individual-ranking", {"k": k}), ("cbfs", {"k": k}),
     ]  # fmt: skip
     l = rng.choice([2, 2, 3])  # noqa: E741
@@ -150,6 +165,10 @@ def _steps(rng, columns, keys):
     draw = rng.random()
     method, parameters = rng.choice(enforcing if draw < 0.5 else parting if draw < 0.8 else making)
     last = {"method": method, "columns": _taken(method, keys, columns), "parameters": parameters}
+    names = [name for name in keys if columns[name]["kind"] == "nominal" and len(keys) > 1]
+    if names and method in {"mdav", "rank-swapping", "mondrian", "uncorrelated-noise"} and rng.random() < 0.2:
+        last["within"] = [rng.choice(names)]
+        last["columns"] = [name for name in last["columns"] if name not in last["within"]] or last["columns"]
     if rng.random() < 0.12 and method != "trivial-removal":
         before, settings = rng.choice(making)
         return [

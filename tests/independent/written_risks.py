@@ -33,6 +33,13 @@ class Columns(NamedTuple):
     sensitive: tuple[str, ...]
     missing: dict[str, frozenset[str]] = {}  # codes for values that are not there  # noqa: RUF012
     whole: frozenset[str] = frozenset()  # columns whose numbers are whole ones
+    orders: dict[str, list[str]] = {}  # the values of ordinal columns from low to high  # noqa: RUF012
+
+    def place(self, name, cell):
+        """The place of an exact cell in the order of its column; None where it has none."""
+        if name in self.orders:
+            return float(self.orders[name].index(cell[1])) if cell[1] in self.orders[name] else None
+        return cell[1] if cell[0] == "is" and isinstance(cell[1], float) else None
 
 
 class Seen(NamedTuple):
@@ -355,9 +362,10 @@ def t_closeness(seen, policy, distance):
         places = None
         if distance == "ordered":
             values = {cell for cell in table if cell != "gone"}
-            if any(cell[0] != "is" or not isinstance(cell[1], float) for cell in values):
+            found_at = {cell: seen.columns.place(name, cell) for cell in values}
+            if None in found_at.values():
                 return None
-            places = {cell: place for place, cell in enumerate(sorted(values, key=lambda cell: cell[1]))}
+            places = {cell: place for place, cell in enumerate(sorted(values, key=found_at.get))}
         for rows in _classes(seen, policy):
             counts = _counts(seen, rows, name, _owners(seen))
             found.append(_distance(counts, table, places, worst=policy == "worst"))
@@ -569,7 +577,10 @@ def _by_place(seen, known, keys):
     places = {}
     for name in (each for each in keys if seen.columns.kinds[each] == "ordinal"):
         cells = {each[name] for each in (*seen.records, *known) if not is_gone(each[name])}
-        places[name] = {cell: ("is", float(place)) for place, cell in enumerate(sorted(cells))}
+        order = sorted(cells, key=lambda cell: seen.columns.place(name, cell))
+        places[name] = {cell: ("is", float(place)) for place, cell in enumerate(order)}
+        if name in seen.columns.orders:
+            places[name] = {cell: ("is", seen.columns.place(name, cell)) for cell in cells}
 
     def placed(records):
         return [

@@ -198,6 +198,16 @@ class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
 
     counts = replace(SensitiveMeasure.counts, classes_only=True)
 
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Find the worst class of the worst column; what is known of these tells the others, too."""
+        score, learnt = super().measure(evidence, run), self.sensitive_columns(evidence)
+        known = [name for name in learnt if name in self.columns(evidence)]
+        if not known or len(known) == len(learnt) or evidence.sampling.ignore_person_links:
+            return score
+        others = Columns(name for name in learnt if name not in known)
+        informed = replace(self, sensitive=others).measure(evidence, run)
+        return self._worse(score, informed, f"with {quoted(known, ' and ')} known")
+
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
         """The number of each class for a column."""
         raise NotImplementedError  # abstract
