@@ -124,14 +124,17 @@ class Evidence(Rememberer):
 
     @property
     def with_people_only(self) -> Evidence:
-        """The same without released records of nobody: counterfeits are seen to be that, and hide no one.
+        """The same without records of nobody that say nothing: such counterfeits are seen, and hide no one.
 
         Their values stay in the buckets, where nobody can tell whose they are.
         """
-        rows = self.source_rows
-        if rows is None or self.synthetic or not (rows < 0).any():
+        rows, protected, names = self.source_rows, self.protected, self.known_columns
+        if rows is None or protected is None or self.synthetic or not (rows < 0).any() or not names:
             return self
-        return self.remember("people only", lambda: self._of_rows(np.flatnonzero(rows >= 0)))
+        seen_false = (rows < 0) & np.all([protected.missing(name) for name in names], axis=0)
+        if not seen_false.any():
+            return self
+        return self.remember("people only", lambda: self._of_rows(np.flatnonzero(~seen_false)))
 
     def _of_rows(self, kept: Ints) -> Evidence:
         protected, rows = self.protected, self.source_rows
