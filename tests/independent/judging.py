@@ -189,6 +189,7 @@ class Counted:
             "approach" in score.details
             or (measure.name in {"exact-match", "dbrl"} and self.plain.joins)  # units are linked, too
             or (measure.name == "uniqueness" and coded)  # codes are values that a wildcard stands for
+            or (measure.name == "uniqueness" and not self.released.plain)  # beside buckets it hides nobody
         )
 
     def _kept(self):
