@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import polars as pl
 
+from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.rememberer import Rememberer, T
 from sfumato.data.buckets import Buckets
@@ -119,6 +121,27 @@ class Evidence(Rememberer):
         if buckets is None or not names:
             return self
         return self.remember("known values", lambda: self._with_values(buckets.values.select(names)))
+
+    @property
+    def with_people_only(self) -> Evidence:
+        """The same without records of nobody that say nothing: such counterfeits are seen, and hide no one.
+
+        Their values stay in the buckets, where nobody can tell whose they are.
+        """
+        rows, protected, names = self.source_rows, self.protected, self.known_columns
+        if rows is None or protected is None or self.synthetic or not (rows < 0).any() or not names:
+            return self
+        seen_false = (rows < 0) & np.all([protected.missing(name) for name in names], axis=0)
+        if not seen_false.any():
+            return self
+        return self.remember("people only", lambda: self._of_rows(np.flatnonzero(~seen_false)))
+
+    def _of_rows(self, kept: Ints) -> Evidence:
+        protected, rows = self.protected, self.source_rows
+        assert protected is not None and rows is not None  # noqa: PT018  — else nothing maps
+        buckets = None if self.buckets is None else self.buckets.select_rows(kept)
+        origin = Origin.of_rows(rows[kept])
+        return replace(self, release=Release.as_read(protected.take(kept), buckets, origin=origin))
 
     def _with_values(self, values: Table) -> Evidence:
         protected = self.protected

@@ -284,6 +284,10 @@ class Measure(Component):
         """Whether it is shown unasked of such a table; not where it could only say that it does not apply."""
         return True
 
+    def among_people(self, evidence: Evidence) -> Evidence:
+        """The evidence without released records that are seen to be nobody's."""
+        return evidence.with_people_only
+
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Why there is no number though it applies, where that is known before any work; else None."""
         if self.needs.records and not (len(evidence.original) and len(evidence.protected or ())):
@@ -333,7 +337,7 @@ class Measure(Component):
         """
         if self.aspect == "utility":
             return self._score_once(evidence.with_all_columns, run)
-        plain, *further = approaches(evidence.with_known_values)
+        plain, *further = approaches(self.among_people(evidence.with_known_values))
         score = self._score_once(plain.evidence, run)
         unseen = ""
         for each in further:

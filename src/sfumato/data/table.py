@@ -163,11 +163,11 @@ class Table(Tabular):
         series = self.frame[name]
         is_float = series.dtype.is_float()
         flags = series.is_nan().fill_null(value=True) if is_float else series.is_null()
-        column = self.schema[name]
+        column, exact = self.schema[name], _exact_values(series)
         if column.missing_codes:
-            flags |= _is_code(series, column.missing_codes).fill_null(value=True)
-        if column.missing_range is not None and series.dtype.is_numeric():
-            flags |= series.is_between(*column.missing_range).fill_null(value=True)
+            flags |= _is_code(exact, column.missing_codes).fill_null(value=False)
+        if column.missing_range is not None and exact.dtype.is_numeric():
+            flags |= exact.is_between(*column.missing_range).fill_null(value=False)
         return flags.to_numpy()
 
     def numbers(self, name: str) -> Floats:
@@ -411,6 +411,14 @@ def _instants(series: pl.Series, missing: Flags, name: str) -> pl.Series:
         number = count_noun(wrong, "value")
         raise DataError(f"column `{name}` has {number} that cannot be read as dates", hint="write 2026-11-15")
     return parsed
+
+
+def _exact_values(series: pl.Series) -> pl.Series:
+    """What is exact in a column: of intervals, those of one value."""
+    if not is_interval(series.dtype):
+        return series
+    low, high = (series.struct.field(end) for end in ("lo", "hi"))
+    return low.set((low != high).fill_null(value=True), None)
 
 
 def _is_code(series: pl.Series, codes: Sequence[object]) -> pl.Series:

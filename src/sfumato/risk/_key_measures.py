@@ -93,6 +93,10 @@ class SensitiveMeasure(KeyMeasure):
         """Whether suppressed values are guessed, as by all that take the release alone."""
         return self.counts.compares_equal
 
+    def among_people(self, evidence: Evidence) -> Evidence:
+        """The evidence as it is: the value of a counterfeit is one of its bucket's."""
+        return evidence
+
     def keys(self, evidence: Evidence) -> tuple[str, ...]:
         """The columns whose values make records alike; what is to be learnt is not known before."""
         learnt = set(self.sensitive_columns(evidence))
@@ -193,6 +197,16 @@ class WorstColumnMeasure(SensitiveMeasure, WorstClassMeasure):
     """Gives a number to each class for each sensitive column; the worst counts. Write ``per_class``."""
 
     counts = replace(SensitiveMeasure.counts, classes_only=True)
+
+    def measure(self, evidence: Evidence, run: Run) -> Score:
+        """Find the worst class of the worst column; what is known of these tells the others, too."""
+        score, learnt = super().measure(evidence, run), self.sensitive_columns(evidence)
+        known = [name for name in learnt if name in self.columns(evidence)]
+        if not known or len(known) == len(learnt) or evidence.sampling.ignore_person_links:
+            return score
+        others = Columns(name for name in learnt if name not in known)
+        informed = replace(self, sensitive=others).measure(evidence, run)
+        return self._worse(score, informed, f"with {quoted(known, ' and ')} known")
 
     def per_class(self, evidence: Evidence, classes: Classes, name: str) -> Floats:
         """The number of each class for a column."""

@@ -389,7 +389,9 @@ class Certificate:
         An interval is looked at again where it is said to hold: it must contain all linkages of least cost.
         The linkage is that of one of the approaches to the evidence.
         """
-        whole = replace(evidence.with_known_values, scenario=replace(evidence.scenario, records=1.0))
+        whole = replace(
+            evidence.with_known_values.with_people_only, scenario=replace(evidence.scenario, records=1.0)
+        )
         faults = (self._fault(each.evidence, run) for each in approaches(whole))
         first = next(faults)
         return None if first is None or any(fault is None for fault in faults) else first
