@@ -65,11 +65,16 @@ class Judgement:
 
 @dataclass(frozen=True)
 class CountsBeside:
-    """Tables of counts that leave beside a release, why they may not, and what is judged of both together."""
+    """Tables that leave beside a release, why they may not, and what is judged of both together.
+
+    ``notes`` say which were rounded or left out; ``private`` are texts of tables that stay, by file name.
+    """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     judgements: tuple[Judgement, ...] = ()
+    notes: tuple[str, ...] = ()
+    private: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
