@@ -52,8 +52,8 @@ def round_table(counts: Ints, codes: Ints, base: int) -> Ints:
     places = (np.concatenate(owners), np.concatenate(cells))
     chosen = coo_array((np.ones(len(places[0])), places), shape=(n_sums, len(free)))
     exceeded = identity(n_sums)
-    costs: Floats = base - 2.0 * rest[free]
-    costs += np.arange(len(free)) * (0.25 / len(free) ** 2)  # of equals the first go up
+    first = np.arange(len(free)) * (0.25 / len(free) ** 2)  # of equals the first go up
+    costs: Floats = (base - 2.0 * rest[free] + first).astype(np.float64)
     solved = milp(
         np.concatenate([costs, np.full(2 * n_sums, _PENALTY * base)]),
         integrality=np.ones(len(free) + 2 * n_sums),

@@ -31,7 +31,7 @@ from sfumato.data.relations.joining import joining_columns, units_of
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.errors import PlanError, count_noun
+from sfumato.errors import PlanError, count_noun, quoted
 from sfumato.kernels.controlled_rounding import round_table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import CountTable
@@ -59,11 +59,16 @@ def count_beside(plan: Plan, original: Table, release: Release, run: Run) -> Cou
     room = _Judging(plan, original, release, run)
     for asked in plan.count_tables:
         if asked.counts == "protected":
-            room.tables[asked.name] = Tabulation.of(release.first, asked).to_table()
+            room.write(Publication(Tabulation.of(release.first, asked), least=0))
         else:
             room.take_in(asked)
     return CountsBeside(
-        room.tables, tuple(room.faults), tuple(room.judgements), tuple(room.notes), room.private
+        room.tables,
+        tuple(room.faults),
+        tuple(room.judgements),
+        room.sentences,
+        tuple(room.notes),
+        room.private,
     )
 
 
@@ -79,6 +84,7 @@ class _Judging:
     tables: dict[str, Table] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     judgements: list[Judgement] = field(default_factory=list)
+    sentences: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     private: dict[str, str] = field(default_factory=dict)
 
@@ -90,9 +96,6 @@ class _Judging:
         if faults and asked.otherwise == "round":
             candidate = _rounded(exact, asked.base or least)
             faults = self._faults(candidate)
-            self.notes.append(
-                f"the counts of the table `{asked.name}` are rounded to multiples of {candidate.base}"
-            )
         telling = [each.made.asked for each in (*self.accepted, candidate)]
         judged = (
             [] if faults else list(_judge_joined(self.plan, telling, self.original, self.release, self.run))
@@ -105,9 +108,23 @@ class _Judging:
                 self.private |= tau_argus_files(exact.made)
             return
         self.accepted.append(candidate)
-        self.tables[asked.name] = candidate.made.to_table(candidate.rounded)
+        self.write(candidate)
         self.faults += faults
         self.judgements = judged or self.judgements
+
+    def write(self, publication: Publication) -> None:
+        """Let a table leave, with the sentence that says what it is."""
+        asked = publication.made.asked
+        self.tables[asked.name] = publication.made.to_table(publication.rounded)
+        who = "weighted persons" if asked.weighted else "persons" if publication.made.by_person else "records"
+        amounts = [
+            f"{what} of {quoted(names)}"
+            for what, names in (("totals", asked.totals), ("means", asked.means))
+            if names
+        ]
+        told = f"counts of {who}{''.join(f', {each}' for each in amounts)} by {quoted(asked.columns)}"
+        rounded = f", rounded to multiples of {publication.base}" if publication.base else ""
+        self.sentences[asked.name] = f"{told}, of the {asked.counts} file{rounded}"
 
     def _faults(self, candidate: Publication) -> list[str]:
         found = list(_unjudgeable(self.plan, candidate.made.asked, self.original, self.release))

@@ -118,11 +118,11 @@ class _Worlds:
         other = np.bincount(self.classes[~pairs], minlength=n) > 0
         if (some & (self.sizes < 0)).any():
             return False
-        return self.sizes[some & ~other].sum() >= 1 and self.sizes[some].sum() < least
+        return bool(self.sizes[some & ~other].sum() >= 1 and self.sizes[some].sum() < least)
 
     def sets(self, least: int, *, of_classes: bool) -> Iterator[Flags]:
         """The sets of persons, as pairs of a class and a place, that are few in truth."""
-        persons = np.bincount(self.places, weights=self.persons, minlength=self.members.shape[1])
+        persons = _sums(self.places, self.persons, self.members.shape[1])
         few_places = np.flatnonzero((persons > 0) & (persons < least))
         seen = set()
         for chosen in self._place_sets(persons, few_places, least):
@@ -269,12 +269,13 @@ def _published_cells(
     ]
     joined = vstack(parts).tocsr() if parts else csr_array((0, n_cells))
     none = np.array([], dtype=np.int64)
-    return _PublishedCells(
-        np.concatenate(members),
-        *(np.concatenate([each[end] for each in ranges]) for end in (0, 1)),
-        joined,
-        *(np.concatenate([none, *(each[end] for each in sum_ranges)]) for end in (0, 1)),
-    )
+    lows, highs = (np.concatenate([each[end] for each in ranges]) for end in (0, 1))
+    sum_lows, sum_highs = (np.concatenate([none, *(each[end] for each in sum_ranges)]) for end in (0, 1))
+    return _PublishedCells(np.concatenate(members), lows, highs, joined, sum_lows, sum_highs)
+
+
+def _sums(places: Ints, amounts: Floats, n: int) -> Floats:
+    return np.bincount(places, weights=amounts, minlength=n).astype(np.float64)
 
 
 def _released_classes(
@@ -426,8 +427,9 @@ def _count_told_sets(publications: Sequence[Publication], rest: Flags, name: str
     atoms, atom_of = np.unique(codes, axis=0, return_inverse=True)
     atom_of, least = atom_of.ravel(), max(each.least for each in publications)
     members = np.concatenate([column == np.unique(column)[:, None] for column in atoms.T])
-    truth, most = (np.bincount(atom_of, weights=each) for each in (above, above + below))
-    rows_of_system, totals = csr_array(members.astype(np.float64)), members @ truth
+    truth, most = (_sums(atom_of, each, len(atoms)) for each in (above, above + below))
+    rows_of_system = csr_array(members.astype(np.float64))
+    totals: Floats = rows_of_system @ truth
     if len(members) > MAX_CELLS:
         raise TooManyCellsError
     told = judged = 0

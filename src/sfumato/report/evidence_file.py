@@ -172,6 +172,7 @@ def _data(about: Mapping[str, str], content: Content, files: Mapping[str, str]) 
             "reference": "people in the file, whom the intruder knows to be in it, unless a scenario differs",
         },
         "files": [{"name": name, "sha256": sha} for name, sha in files.items()],
+        **({"tables_beside": content["tables_beside"]} if "tables_beside" in content else {}),
     }
 
 
@@ -373,10 +374,21 @@ def data_card(about: About, content: Content) -> str:
             "|---|---|---|",
             *columns,
             "",
+            *_tables_beside(content),
             "`change-note.md` explains what to correct for in an analysis.",
             "",
         ]
     )
+
+
+def _tables_beside(content: Content) -> list[str]:
+    """A line for each table that leaves beside the file; a missing value to count by has a line of its own."""
+    found = content.get("tables_beside") or {}
+    lines = [f"- `{name}`: {_cell(what)}." for name, what in found.items()]
+    gaps = (
+        "A missing value to count by is a category. Records without an amount do not count in its mean."
+    )
+    return ["## Tables", "", *lines, "", gaps, ""] if lines else []
 
 
 def text_or_unknown(value: str | tuple[str, ...]) -> str:
