@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NODES = 500
 
 
-def bound_sum(
+def extreme_tables(
     target: Floats,
     published: sparray,
     lows: Floats,
@@ -24,15 +24,15 @@ def bound_sum(
     truth: Floats,
     most: Floats | float = np.inf,
     whole: bool = True,
-) -> tuple[float, float]:
-    """The least and the greatest value of ``target @ x`` over all tables x that fit what is published.
+) -> tuple[Floats, Floats]:
+    """Tables x that fit what is published, one with the least ``target @ x`` and one with the greatest.
 
-    Cells are ``whole`` numbers or amounts, from 0 to ``most``; ``lows <= published @ x <= highs``. Both ends
-    are values of tables that were found, so that the true interval is never narrower: ``truth`` is one.
+    Cells are ``whole`` numbers or amounts, from 0 to ``most``; ``lows <= published @ x <= highs``. Where a
+    search does not end in time it is the best table found, or the ``truth``: what can be told is never
+    understated.
     """
     from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-    known, true = LinearConstraint(published, lows, highs), float(target @ truth)
     ends = []
     for sign in (1.0, -1.0):
         if whole:
@@ -40,11 +40,11 @@ def bound_sum(
                 sign * target,
                 integrality=np.ones(len(target)),
                 bounds=Bounds(0, most),
-                constraints=known,
+                constraints=LinearConstraint(published, lows, highs),
                 options={"node_limit": _NODES},
             )
         else:
             limits = np.column_stack([np.zeros(len(target)), np.broadcast_to(most, len(target))])
             solved = linprog(sign * target, A_eq=published, b_eq=lows, bounds=limits, method="highs")
-        ends.append(true if solved.x is None else float(target @ solved.x))
-    return min(ends[0], true), max(ends[1], true)
+        ends.append(truth if solved.x is None else np.rint(solved.x) if whole else solved.x)
+    return ends[0], ends[1]

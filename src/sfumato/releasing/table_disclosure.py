@@ -7,9 +7,8 @@ persons. Where the release alone tells that, the tables are not to blame. *An am
 exactly is subtracted; the rest of a cell must be of enough persons, none of whom dominates it, and no other
 set with such a rest may be told to within a tenth of its largest contribution.
 
-A set is safe only if a table was found in which it has 0 or at least as many persons (`bound_sum`). Which
-cells are empty is known to the intruder where there are too many to be looked at, and how the records of a
-person belong together always is.
+A set is safe only if a table was found in which it has nobody or at least as many (`extreme_tables`). The
+intruder is taken to know how records belong to persons, and, where there are many cells, which are empty.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sfumato.core.release import Release
-from sfumato.data.dominance import hides_each
+from sfumato.data.dominance import hides_each, is_dominated
 from sfumato.data.generalised.cover import cover_of
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.kernels.cell_bounds import bound_sum
+from sfumato.kernels.cell_bounds import extreme_tables
 from sfumato.kernels.controlled_rounding import margin_groups
 from sfumato.releasing.tabulate import Tabulation, cells_of
 
@@ -106,10 +105,10 @@ class _Worlds:
         highs = np.concatenate([self.highs, self.sum_highs, sizes]).astype(np.float64)
         return rows, lows, highs
 
-    def bounds(self, pairs: Flags) -> tuple[float, float]:
-        """How few and how many persons there can be at these pairs of a class and a place."""
+    def extremes(self, pairs: Flags) -> tuple[Floats, Floats]:
+        """Worlds with the fewest and the most persons at these pairs of a class and a place."""
         rows, lows, highs = self._system
-        return bound_sum(pairs.astype(np.float64), rows, lows, highs, truth=self.persons)
+        return extreme_tables(pairs.astype(np.float64), rows, lows, highs, truth=self.persons)
 
     def told_by_release(self, pairs: Flags, least: int) -> bool:
         """Whether the released classes alone tell that these are few."""
@@ -156,16 +155,25 @@ def tell_few_persons(
 ) -> int:
     """How many sets of few persons the tables tell, alone or with the release."""
     least = max(each.least for each in publications)
-    worlds, told, judged = _worlds_of(publications, original, release), 0, 0
+    if len(publications) == 1 and publications[0].rounded is None and not of_classes:
+        return 0  # its cells share nobody, and no other sums are known
+    worlds = _worlds_of(publications, original, release)
+    told, found = 0, [worlds.persons]
     for pairs in worlds.sets(least, of_classes=of_classes):
-        if worlds.told_by_release(pairs, least):
+        if worlds.told_by_release(pairs, least) or any(_hides(each, pairs, least) for each in found):
             continue
-        judged += 1
-        if judged > MAX_SETS:
+        if len(found) > 2 * MAX_SETS:
             raise TooManyCellsError
-        low, high = worlds.bounds(pairs)
-        told += low > 0.5 and high < least - 0.5  # noqa: PLR2004  — whole numbers
+        extremes = worlds.extremes(pairs)
+        told += not any(_hides(each, pairs, least) for each in extremes)
+        found += extremes
     return told
+
+
+def _hides(world: Floats, pairs: Flags, least: int) -> bool:
+    """Whether in a world that fits there is nobody at these pairs, or enough."""
+    n = world[pairs].sum()
+    return bool(n < 0.5 or n > least - 0.5)  # noqa: PLR2004  — whole numbers
 
 
 def _worlds_of(publications: Sequence[Publication], original: Table, release: Release) -> _Worlds:
@@ -179,12 +187,14 @@ def _worlds_of(publications: Sequence[Publication], original: Table, release: Re
     persons = np.unique(persons_of(original), return_inverse=True)[1]
     alone = int(persons.max(initial=-1)) + 1 == len(persons)
     every = np.concatenate([atoms, _empty_atoms(atoms, publications, columns)]) if alone else atoms
+    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(every) > MAX_PLACES // 10:
+        raise TooManyCellsError
     seen, covered = _released_classes(original, release, (columns, values), every)
     cells = _published_cells(publications, (columns, values), every)
     places, place_of = _distinct_sets(atom_of.ravel(), persons, len(every), alone=alone)
     classes, class_of = _distinct_sets(seen, persons, len(covered), alone=alone)
     pairs = np.argwhere(covered) if alone else _possible_pairs(classes, places, covered)
-    if len(cells.members) > MAX_CELLS or len(pairs) > MAX_PLACES:
+    if len(pairs) > MAX_PLACES:
         raise TooManyCellsError
     members = cells.members if alone else np.column_stack([cells.members[:, each].any(1) for each in places])
     sizes = np.bincount(class_of, minlength=len(classes))
@@ -360,7 +370,8 @@ def _possible_pairs(classes: list[list[int]], places: list[list[int]], covered: 
 
 def tell_amounts(publications: Sequence[Publication], release: Release) -> tuple[Ints, int]:
     """The cells of the last table, from 1, whose totals or means tell an amount, and how many sets do."""
-    made, cells, told = publications[-1].made, set[int](), 0
+    made, told = publications[-1].made, 0
+    cells = set(_cells_of_one_weight(made))
     for name in made.asked.values:
         asked = [(each, each.made.asked) for each in publications]
         beside = [each for each, of in asked if name in of.values and of.weighted == made.asked.weighted]
@@ -368,6 +379,21 @@ def tell_amounts(publications: Sequence[Publication], release: Release) -> tuple
         cells |= set(_telling_cells(publications[-1], rest, name))
         told += _count_told_sets(beside, rest, name) if len(beside) > 1 else 0
     return np.array(sorted(cells), dtype=np.int64), told
+
+
+def _cells_of_one_weight(made: Tabulation) -> Iterator[int]:
+    """The cells, from 1, whose weights are mostly those of one person."""
+    weights = made.table.weights if made.asked.weighted else None
+    if weights is None:
+        return
+    for number, rows in _rows_by_cell(made):
+        if is_dominated(_by_person(weights[rows], made.persons[rows])):
+            yield number
+
+
+def _rows_by_cell(made: Tabulation) -> Iterator[tuple[int, Ints]]:
+    order = np.argsort(made.cells, kind="stable")
+    yield from enumerate(np.split(order, np.cumsum(np.bincount(made.cells))[:-1]), start=1)
 
 
 def _rest_of(made: Tabulation, release: Release, name: str) -> Flags:
@@ -404,8 +430,8 @@ def _telling_cells(publication: Publication, rest: Flags, name: str) -> Iterator
     made, present = publication.made, ~np.isnan(publication.made.amounts(name))
     if not present.any():
         return
-    sides, order = _contributions(made, name), np.argsort(made.cells, kind="stable")
-    for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(made.cells))[:-1]), start=1):
+    sides = _contributions(made, name)
+    for number, rows in _rows_by_cell(made):
         parts = [part for part in (rows[present[rows]], rows[rest[rows]]) if len(part)]
         if not all(
             hides_each(side[part], made.persons[part], least=publication.least)
@@ -425,27 +451,28 @@ def _count_told_sets(publications: Sequence[Publication], rest: Flags, name: str
     above, below = (side[rows] for side in _contributions(made, name))
     codes = np.column_stack([each.made.cells[rows] for each in publications])
     atoms, atom_of = np.unique(codes, axis=0, return_inverse=True)
+    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(atoms) > MAX_PLACES // 10:
+        raise TooManyCellsError
     atom_of, least = atom_of.ravel(), max(each.least for each in publications)
     members = np.concatenate([column == np.unique(column)[:, None] for column in atoms.T])
     truth, most = (_sums(atom_of, each, len(atoms)) for each in (above, above + below))
-    rows_of_system = csr_array(members.astype(np.float64))
-    totals: Floats = rows_of_system @ truth
-    if len(members) > MAX_CELLS:
-        raise TooManyCellsError
-    told = judged = 0
+    system = csr_array(members.astype(np.float64))
+    totals: Floats = system @ truth
+    told, found = 0, [truth]
     for chosen in _amount_sets(members):
         own = chosen[atom_of]
         if hides_each(above[own], made.persons[rows][own], least=least):
             continue
-        judged += 1
-        if judged > MAX_SETS:
+        largest = float(_by_person(above[own], made.persons[rows][own]).max())
+        needed = max(_WITHIN * largest, FLOAT_SHARE * float(most.sum()))
+        if np.ptp([each[chosen].sum() for each in found]) >= needed:
+            continue
+        if len(found) > 2 * MAX_SETS:
             raise TooManyCellsError
-        low, high = bound_sum(
-            chosen.astype(np.float64), rows_of_system, totals, totals, truth=truth, most=most, whole=False
+        found += extreme_tables(
+            chosen.astype(np.float64), system, totals, totals, truth=truth, most=most, whole=False
         )
-        told += high - low < max(
-            _WITHIN * _largest(above[own], made.persons[rows][own]), FLOAT_SHARE * most.sum()
-        )
+        told += bool(np.ptp([each[chosen].sum() for each in found]) < needed)
     return told
 
 
@@ -467,5 +494,5 @@ def _pairwise(members: Flags) -> Iterator[Flags]:
         yield members[one] & ~members[other]
 
 
-def _largest(amounts: Floats, persons: Ints) -> float:
-    return float(np.bincount(np.unique(persons, return_inverse=True)[1], weights=amounts).max())
+def _by_person(amounts: Floats, persons: Ints) -> Floats:
+    return np.bincount(np.unique(persons, return_inverse=True)[1], weights=amounts).astype(np.float64)

@@ -385,9 +385,7 @@ def _tables_beside(content: Content) -> list[str]:
     """A line for each table that leaves beside the file; a missing value to count by has a line of its own."""
     found = content.get("tables_beside") or {}
     lines = [f"- `{name}`: {_cell(what)}." for name, what in found.items()]
-    gaps = (
-        "A missing value to count by is a category. Records without an amount do not count in its mean."
-    )
+    gaps = "A missing value to count by is a category; records without an amount are not in its mean."
     return ["## Tables", "", *lines, "", gaps, ""] if lines else []
 
 

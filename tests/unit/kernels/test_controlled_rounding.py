@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sfumato.kernels.cell_bounds import bound_sum
+from sfumato.kernels.cell_bounds import extreme_tables
 from sfumato.kernels.controlled_rounding import margin_groups, round_table
 
 
 def cells(*shape):
     return np.array(list(product(*map(range, shape))), dtype=np.int64)
+
+
+def bound_sum(target, *published, **options):
+    """The least and the greatest value of a sum of cells."""
+    return tuple(float(target @ each) for each in extreme_tables(target, *published, **options))
 
 
 def excess(counts, rounded, codes, base):
