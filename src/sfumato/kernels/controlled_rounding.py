@@ -1,4 +1,7 @@
-"""Controlled rounding of a table of counts: cells to multiples of a base, so that sums stay near, too."""
+"""Controlled rounding of a table of counts: cells to multiples of a base, so that sums stay near, too.
+
+See Cox (1987) and Salazar-González (2006).
+"""
 
 from __future__ import annotations
 
