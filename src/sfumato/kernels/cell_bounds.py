@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scipy.sparse import sparray
 
 #: Branches that one search may open; where they do not suffice, the best table found stands.
-_NODES = 500
+_NODES = 50
 
 
 def extreme_tables(

@@ -94,7 +94,7 @@ class _Judging:
         exact = Publication(Tabulation.of(self.original, asked), least)
         candidate, faults = exact, self._faults(exact)
         if faults and asked.otherwise == "round":
-            candidate = _rounded(exact, asked.base or least)
+            candidate = round_counts(exact, asked.base or least)
             faults = self._faults(candidate)
         telling = [each.made.asked for each in (*self.accepted, candidate)]
         judged = (
@@ -122,9 +122,9 @@ class _Judging:
             for what, names in (("totals", asked.totals), ("means", asked.means))
             if names
         ]
-        told = f"counts of {who}{''.join(f', {each}' for each in amounts)} by {quoted(asked.columns)}"
+        what = f"counts of {who}{''.join(f', {each}' for each in amounts)} by {quoted(asked.columns)}"
         rounded = f", rounded to multiples of {publication.base}" if publication.base else ""
-        self.sentences[asked.name] = f"{told}, of the {asked.counts} file{rounded}"
+        self.sentences[asked.name] = f"{what}, of the {asked.counts} file{rounded}"
 
     def _faults(self, candidate: Publication) -> list[str]:
         found = list(_unjudgeable(self.plan, candidate.made.asked, self.original, self.release))
@@ -141,7 +141,7 @@ class _Judging:
         beyond = any(_is_beyond(each.made.asked, self.plan, self.original) for each in together)
         try:
             telling, sets = tell_amounts(together, self.release)
-            told = tell_few_persons(together, self.original, self.release, of_classes=beyond)
+            groups = tell_few_persons(together, self.original, self.release, of_classes=beyond)
         except TooManyCellsError:
             yield f"{what} has too many cells to be judged with the release: count fewer columns"
             return
@@ -150,11 +150,12 @@ class _Judging:
             yield f"{what} tells an amount of somebody in {where}: few people contribute, or one dominates"
         if sets:
             yield f"{what} tells amounts {_BY_DIFFERENCE}, of {count_noun(sets, 'group')} of people"
-        if told:
-            yield f"{what} tells {count_noun(told, 'group')} of fewer than {least} persons {_BY_DIFFERENCE}"
+        if groups:
+            yield f"{what} tells {count_noun(groups, 'group')} of fewer than {least} persons {_BY_DIFFERENCE}"
 
 
-def _rounded(exact: Publication, base: int) -> Publication:
+def round_counts(exact: Publication, base: int) -> Publication:
+    """The same table with counts rounded to multiples of a base, and sums of them near the true ones."""
     made = exact.made
     return replace(exact, base=base, rounded=round_table(made.counts, made.codes, base))
 
@@ -180,7 +181,7 @@ def _unjudgeable(plan: Plan, asked: CountTable, original: Table, release: Releas
         why = "released records are not single records of the original"
     else:
         gone, beyond = len(original) - len(rows), _is_beyond(asked, plan, original)
-        if 0 < gone < (math.inf if beyond else asked.least or plan.class_size):
+        if 0 < gone < (math.inf if beyond else max(asked.least, plan.class_size)):
             why = f"{count_noun(gone, 'record')} that the release leaves out can be counted by difference"
     if why:
         yield f"`{asked.name}` cannot be judged with the release: {why}; count the protected file"

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 #: Cells of all columns together that are looked at although nobody is in them.
 MAX_EMPTY_CELLS = 2_000
-#: Published cells, possible places of released classes, and sets of persons that are judged at the most.
-MAX_CELLS, MAX_PLACES, MAX_SETS = 2_000, 200_000, 500
+#: Published cells and possible places of released classes that are judged at the most, and the work: the
+#: sets of persons that the solver is asked for, times these places.
+MAX_CELLS, MAX_PLACES, MAX_WORK = 2_000, 50_000, 200_000
 #: An amount is told if it is known to within this share of the largest contribution, as by the p % rule.
 _WITHIN = 0.1
 #: And if it is known to within this share of all amounts, which is nothing.
@@ -158,16 +159,16 @@ def tell_few_persons(
     if len(publications) == 1 and publications[0].rounded is None and not of_classes:
         return 0  # its cells share nobody, and no other sums are known
     worlds = _worlds_of(publications, original, release)
-    told, found = 0, [worlds.persons]
+    n_told, found = 0, [worlds.persons]
     for pairs in worlds.sets(least, of_classes=of_classes):
         if worlds.told_by_release(pairs, least) or any(_hides(each, pairs, least) for each in found):
             continue
-        if len(found) > 2 * MAX_SETS:
+        if len(found) * len(worlds.places) > MAX_WORK:
             raise TooManyCellsError
         extremes = worlds.extremes(pairs)
-        told += not any(_hides(each, pairs, least) for each in extremes)
+        n_told += not any(_hides(each, pairs, least) for each in extremes)
         found += extremes
-    return told
+    return n_told
 
 
 def _hides(world: Floats, pairs: Flags, least: int) -> bool:
@@ -187,7 +188,7 @@ def _worlds_of(publications: Sequence[Publication], original: Table, release: Re
     persons = np.unique(persons_of(original), return_inverse=True)[1]
     alone = int(persons.max(initial=-1)) + 1 == len(persons)
     every = np.concatenate([atoms, _empty_atoms(atoms, publications, columns)]) if alone else atoms
-    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(every) > MAX_PLACES // 10:
+    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(every) > MAX_PLACES:
         raise TooManyCellsError
     seen, covered = _released_classes(original, release, (columns, values), every)
     cells = _published_cells(publications, (columns, values), every)
@@ -370,15 +371,15 @@ def _possible_pairs(classes: list[list[int]], places: list[list[int]], covered: 
 
 def tell_amounts(publications: Sequence[Publication], release: Release) -> tuple[Ints, int]:
     """The cells of the last table, from 1, whose totals or means tell an amount, and how many sets do."""
-    made, told = publications[-1].made, 0
+    made, n_told = publications[-1].made, 0
     cells = set(_cells_of_one_weight(made))
     for name in made.asked.values:
         asked = [(each, each.made.asked) for each in publications]
         beside = [each for each, of in asked if name in of.values and of.weighted == made.asked.weighted]
         rest = _rest_of(made, release, name)
         cells |= set(_telling_cells(publications[-1], rest, name))
-        told += _count_told_sets(beside, rest, name) if len(beside) > 1 else 0
-    return np.array(sorted(cells), dtype=np.int64), told
+        n_told += _count_told_sets(beside, rest, name) if len(beside) > 1 else 0
+    return np.array(sorted(cells), dtype=np.int64), n_told
 
 
 def _cells_of_one_weight(made: Tabulation) -> Iterator[int]:
@@ -451,14 +452,14 @@ def _count_told_sets(publications: Sequence[Publication], rest: Flags, name: str
     above, below = (side[rows] for side in _contributions(made, name))
     codes = np.column_stack([each.made.cells[rows] for each in publications])
     atoms, atom_of = np.unique(codes, axis=0, return_inverse=True)
-    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(atoms) > MAX_PLACES // 10:
+    if sum(len(each.made.firsts) for each in publications) > MAX_CELLS or len(atoms) > MAX_PLACES:
         raise TooManyCellsError
     atom_of, least = atom_of.ravel(), max(each.least for each in publications)
     members = np.concatenate([column == np.unique(column)[:, None] for column in atoms.T])
     truth, most = (_sums(atom_of, each, len(atoms)) for each in (above, above + below))
     system = csr_array(members.astype(np.float64))
     totals: Floats = system @ truth
-    told, found = 0, [truth]
+    n_told, found = 0, [truth]
     for chosen in _amount_sets(members):
         own = chosen[atom_of]
         if hides_each(above[own], made.persons[rows][own], least=least):
@@ -467,13 +468,13 @@ def _count_told_sets(publications: Sequence[Publication], rest: Flags, name: str
         needed = max(_WITHIN * largest, FLOAT_SHARE * float(most.sum()))
         if np.ptp([each[chosen].sum() for each in found]) >= needed:
             continue
-        if len(found) > 2 * MAX_SETS:
+        if len(found) * len(atoms) > MAX_WORK:
             raise TooManyCellsError
         found += extreme_tables(
             chosen.astype(np.float64), system, totals, totals, truth=truth, most=most, whole=False
         )
-        told += bool(np.ptp([each[chosen].sum() for each in found]) < needed)
-    return told
+        n_told += bool(np.ptp([each[chosen].sum() for each in found]) < needed)
+    return n_told
 
 
 def _amount_sets(members: Flags) -> Iterator[Flags]:

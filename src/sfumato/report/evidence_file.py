@@ -382,10 +382,10 @@ def data_card(about: About, content: Content) -> str:
 
 
 def _tables_beside(content: Content) -> list[str]:
-    """A line for each table that leaves beside the file; a missing value to count by has a line of its own."""
+    """A line for each table that leaves beside the file, and what missing values are in it."""
     found = content.get("tables_beside") or {}
     lines = [f"- `{name}`: {_cell(what)}." for name, what in found.items()]
-    gaps = "A missing value to count by is a category; records without an amount are not in its mean."
+    gaps = "A missing value to count by is a category; records without an amount are in no mean."
     return ["## Tables", "", *lines, "", gaps, ""] if lines else []
 
 

@@ -18,7 +18,7 @@ from sfumato.recipes.parts import CountTable
 from sfumato.recipes.plan import Plan
 from sfumato.releasing import table_disclosure
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.count_tables import _rounded
+from sfumato.releasing.count_tables import round_counts
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.table_disclosure import Publication
@@ -101,7 +101,7 @@ def test_what_is_told_of_few_persons_is_what_all_originals_that_fit_have_in_comm
 
     monkeypatch.setattr(table_disclosure, "_column_cover", column_cover)
     tables = [Publication(Tabulation.of(original, each), 2) for each in asked]
-    tables = [_rounded(each, 3) for each in tables] if rounded else tables
+    tables = [round_counts(each, 3) for each in tables] if rounded else tables
     found = table_disclosure._worlds_of(tables, original, Release.unchanged(original))
     atoms = list(product(present.tolist(), np.unique(original.frame["b"]).tolist()))
     order = {atom: place for place, atom in enumerate(sorted(set(original.frame.rows())))}
@@ -167,7 +167,7 @@ def test_a_table_less_the_released_file_tells_a_suppressed_value_and_is_refused(
     assert not faults(plan, hidden_ill([0, 1, 10, 11]))  # two of each illness: 2 are not fewer than 2
 
 
-def test_small_cells_are_rounded_and_the_file_hides_which_are_empty(tmp_path):
+def test_small_cells_areround_counts_and_the_file_hides_which_are_empty(tmp_path):
     frame = people(*EVEN, ("c", "f", "x", 2), ("c", "m", "x", 1), ("d", "f", "y", 7))
     asked = {"name": "area", "columns": ["area", "sex"], "otherwise": "round", "least": 5}
     plan = planned(tmp_path, frame, asked, drop=["area"])
