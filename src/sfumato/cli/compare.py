@@ -246,11 +246,11 @@ def _show(study: Study, *, quiet: bool, why: bool) -> None:
 def _show_samples(study: Study, outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:
     """The random sample of the original that each method is as good as; or once why none is told."""
     likes = [(o.step.method.name, o.like_sample) for o in outcomes if o.like_sample]
-    told = [[name, like.words.removeprefix("like ")] for name, like in likes if like.words]
+    samples = [[name, like.words.removeprefix("like ")] for name, like in likes if like.words]
     title = study.axes[1].title
-    if told:
+    if samples:
         say(f"\nAs good as a random sample of the original, by {title}:", quiet=quiet)
-        emit_table(["method", "sample"], told)
+        emit_table(["method", "sample"], samples)
     elif likes:
         say(f"\nNo random sample is told that is as good by {title}: {likes[0][1].reason}", quiet=quiet)
 

@@ -13,16 +13,16 @@ _LARGEST = 0.5
 _MISSED = 0.1
 
 
-def hides_each(contributions: Floats, persons: Ints | None = None) -> bool:
+def hides_each(contributions: Floats, persons: Ints | None = None, *, least: int = MIN_PERSONS_NAMED) -> bool:
     """Whether nobody's contribution follows from the mean or sum of these, which are not negative.
 
-    At least ten people contribute, and none of them dominates. ``persons`` says whose each is; records of one
-    person count as one. What is 0 contributes nothing.
+    At least ``least`` people contribute, and none of them dominates. ``persons`` says whose each is; records
+    of one person count as one. What is 0 contributes nothing.
     """
     own: Floats = contributions
     if persons is not None:
         own = np.bincount(np.unique(persons, return_inverse=True)[1], weights=own).astype(np.float64)
-    return bool(np.count_nonzero(own) >= MIN_PERSONS_NAMED) and not is_dominated(own)
+    return bool(np.count_nonzero(own) >= least) and not is_dominated(own)
 
 
 def is_dominated(contributions: Floats) -> bool:

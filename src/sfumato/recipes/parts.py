@@ -167,21 +167,46 @@ class SeriesSpec:
 
 @dataclass(frozen=True)
 class CountTable:
-    """A table that leaves beside a release: how many records have each combination of values of ``columns``.
+    """A table that leaves beside a release: how many persons have each combination of values of ``columns``.
 
+    With it go the ``totals`` and ``means`` of further columns; if ``weighted``, everyone counts by weight.
     ``counts`` says of which file: of the protected one it tells nothing new, of the original it is judged
-    with the release.
+    with the release. A cell has at least ``least`` persons (0: as many as the plan requires to be alike).
+    ``otherwise`` is what becomes of a table that may not leave: the release is refused, its counts are
+    rounded to multiples of ``base`` (0: of ``least``), it is left out, or written for τ-ARGUS in private.
     """
 
     name: str
     columns: tuple[str, ...]
     counts: Literal["protected", "original"] = "protected"
+    totals: tuple[str, ...] = ()
+    means: tuple[str, ...] = ()
+    weighted: bool = False
+    least: int = 0
+    otherwise: Literal["refuse", "round", "leave out", "tau-argus"] = "refuse"
+    base: int = 0
 
     def __post_init__(self) -> None:
         if not _TABLE_NAME.fullmatch(self.name):
             raise PlanError("`name` of a table of counts must be letters, digits, `-` or `_`, up to 64")
-        if not self.columns or len(set(self.columns)) < len(self.columns):
+        if not self.columns or any(
+            len(set(each)) < len(each) for each in (self.columns, self.means, self.totals)
+        ):
             raise PlanError(f"`columns` of the table of counts `{self.name}` must be one or more, each once")
+        if self.least < 0 or self.least == 1 or self.base < 0 or self.base == 1:
+            raise PlanError(
+                f"`least` and `base` of the table `{self.name}` must be 2 or more, or 0 for the default"
+            )
+        if self.otherwise == "round" and (self.values or self.weighted):
+            raise PlanError(
+                f"the table `{self.name}` cannot be rounded: only plain counts are",
+                hint='give totals, means and weighted counts another table, with otherwise = "leave out"',
+            )
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of which it has totals or means, each once."""
+        return tuple(dict.fromkeys((*self.totals, *self.means)))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sfumato.data.notebook import as_html
 from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
 from sfumato.data.rules import Rule
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import UNIT_ROLES, Role, Schema, SchemaSpec
+from sfumato.data.schema import UNIT_ROLES, Kind, Role, Schema, SchemaSpec
 from sfumato.errors import PlanError, UnknownNameError, count_noun, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
@@ -421,13 +421,19 @@ def _count_table_faults(plan: Plan, schema: Schema) -> Iterator[str]:
     if names and plan.output.copies > 1:
         yield "release: tables of counts need `copies` = 1"
     for each in plan.count_tables:
-        what = f"release: the table of counts `{each.name}`"
-        unknown = [name for name in each.columns if name not in schema]
-        units = [name for name in each.columns if name in schema and schema[name].role in _NOT_COUNTED]
-        gone = [name for name in each.columns if name in plan.left_out and each.counts == "protected"]
+        what = f"release: the table `{each.name}`"
+        named = (*each.columns, *each.values)
+        unknown = [name for name in named if name not in schema]
+        units = [name for name in named if name in schema and schema[name].role in _NOT_COUNTED]
+        gone = [name for name in named if name in plan.left_out and each.counts == "protected"]
+        texts = [name for name in each.values if name in schema and schema[name].kind is not Kind.CONTINUOUS]
         if unknown:
             yield f"{what} names a column that is not declared: `{unknown[0]}`"
         elif units:
             yield f"{what} must not count by `{units[0]}`, a column of the role {schema[units[0]].role}"
         elif gone:
             yield f"{what} counts the protected file, which has no `{gone[0]}`"
+        elif texts:
+            yield f"{what} cannot have totals or means of `{texts[0]}`, which is {schema[texts[0]].kind}"
+        elif each.weighted and schema.only_role(Role.WEIGHT) is None:
+            yield f'{what} cannot be weighted: no column has the role "weight"'

@@ -126,6 +126,7 @@ def _carry_out(
         *budget_notes(table, made),
         *measured_risk_notes(table, made, run),
         *(member.notes if member else ()),
+        *beside.notes,
     )
     found = (violations(each.reading()) for each in made)
     broken = max(found, key=lambda each: sum(violation.records for violation in each))

@@ -16,8 +16,10 @@ from sfumato.recipes.plan import Plan
 from sfumato.releasing.checksums import has_private_part
 from sfumato.releasing.decide import Decision, record_override
 from sfumato.releasing.load import reading_of
+from sfumato.releasing.outcome import TableOutcome
 from sfumato.releasing.pseudonym_keys import key_places
 from sfumato.releasing.series import files_of_earlier
+from sfumato.releasing.tau_argus import tau_argus_names
 from sfumato.releasing.trail import LEDGER, TRAIL
 from sfumato.releasing.write_trail import files_of, grown_ledger, trail_of
 
@@ -74,6 +76,11 @@ class Destination:
             raise PlanError("tables of counts must be written to files, got: a database")
         return {each.name: place.with_name(f"{place.stem}.{each.name}.csv") for each in counted}
 
+    def for_tau_argus(self, name: str) -> list[Path]:
+        """Where tables that stay behind go for τ-ARGUS: beside the private trail."""
+        asked = (each for each in self.plan.parts[name].count_tables if each.otherwise == "tau-argus")
+        return [self.trail.with_name(file) for each in asked for file in tau_argus_names(each.name)]
+
     @property
     def trail(self) -> Path:
         """Where the private trail goes: beside the release; if that is no single file, beside the plan."""
@@ -112,7 +119,7 @@ class Destination:
             check_format(self.places[name], guard=part.output.guard)
             if part.recipe.steps:
                 places += self.files(name, part.recipe.steps[-1].method.table_names()).values()
-            places += [*self.copies(name), *self.counts(name).values()]
+            places += [*self.copies(name), *self.counts(name).values(), *self.for_tau_argus(name)]
         _require_no_release_folder(places)
         books = [each for place in places if isinstance(place, Path) for each in codebook.files_beside(place)]
         keys = (place for place in self.keys if not place.exists())
@@ -159,8 +166,7 @@ def write_release(
                 stage(part.release.tables[table], place, staging, guard=part.plan.output.guard, like=like)
             for copy, place in zip(part.further, further[name], strict=True):
                 stage(copy.table, place, staging, guard=part.plan.output.guard, like=like)
-            for table, place in destination.counts(name).items():
-                stage(part.beside.tables[table], place, staging, guard=part.plan.output.guard, like=like)
+            _stage_tables_beside(part, name, destination, staging)
         trail = trail_of(outcome, places, staging.staged_files(), further=further)
         for place, page in (pages or {}).items():
             staging.write_text(place, page)
@@ -181,3 +187,13 @@ def write_release(
     if decision.override:
         record_override(decision, destination.trail.parent, sha256="")
     return written
+
+
+def _stage_tables_beside(part: TableOutcome, name: str, destination: Destination, staging: Staging) -> None:
+    """Make the tables ready that leave beside a release, and for τ-ARGUS those that do not."""
+    guard, like = part.plan.output.guard, reading_of(part.plan)
+    for table, place in destination.counts(name).items():
+        if table in part.beside.tables:
+            stage(part.beside.tables[table], place, staging, guard=guard, like=like)
+    for file, text in part.beside.private.items():
+        staging.write_text(destination.trail.with_name(file), text, private=True)

@@ -30,6 +30,7 @@ from sfumato.releasing.claims import read_script
 from sfumato.releasing.decide import Decision
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.mappings import is_mapping, mapping_files
+from sfumato.releasing.tau_argus import is_tau_argus
 from sfumato.releasing.trail import LEDGER, PLAN, TRAIL
 
 REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.json", "evidence.html"
@@ -131,7 +132,7 @@ class ReleaseFolder:
         home.mkdir(mode=0o700)
         there = self.real / PRIVATE
         for path in sorted(there.iterdir()) if there.is_dir() else ():
-            if path.name not in _WRITTEN and not is_mapping(path.name):
+            if path.name not in _WRITTEN and not is_mapping(path.name) and not is_tau_argus(path.name):
                 shutil.copy2(path, home / path.name)
 
     def _require_free(self) -> None:

@@ -65,11 +65,18 @@ class Judgement:
 
 @dataclass(frozen=True)
 class CountsBeside:
-    """Tables of counts that leave beside a release, why they may not, and what is judged of both together."""
+    """Tables that leave beside a release, why they may not, and what is judged of both together.
+
+    ``sentences`` say what each is; ``notes`` which were left out, and why; ``private`` are texts of tables
+    that stay, by file name.
+    """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     judgements: tuple[Judgement, ...] = ()
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    private: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -156,8 +163,13 @@ class TableOutcome:
         }
 
     def _count_tables(self) -> dict[str, Any]:
-        """What each table of counts is of."""
-        return {each.name: {**as_spec(each), "counts": each.counts} for each in self.plan.count_tables}
+        """What each table beside the release is of."""
+        written = (each for each in self.plan.count_tables if each.name in self.beside.tables)
+        sentences = self.beside.sentences
+        return {
+            each.name: {**as_spec(each), "counts": each.counts, "what": sentences.get(each.name, "")}
+            for each in written
+        }
 
 
 def tally(judged: Iterable[Mapping[str, Any]]) -> dict[str, int]:

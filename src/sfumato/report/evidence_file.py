@@ -177,6 +177,7 @@ def _data(about: Mapping[str, str], content: Content, files: Mapping[str, str]) 
             "reference": "people in the file, whom the intruder knows to be in it, unless a scenario differs",
         },
         "files": [{"name": name, "sha256": sha} for name, sha in files.items()],
+        **({"tables_beside": content["tables_beside"]} if "tables_beside" in content else {}),
     }
 
 
@@ -379,6 +380,7 @@ def data_card(about: About, content: Content) -> str:
             *columns,
             "",
             *_sample_lines(content),
+            *_tables_beside(content),
             "`change-note.md` explains what to correct for in an analysis.",
             "",
         ]
@@ -390,6 +392,14 @@ def _sample_lines(content: Content) -> list[str]:
     entries = () if "tables" in content else content.get("utility") or ()
     lines = [f"- {each['title']}: {words}" for each in entries if (words := sample_words(each))]
     return ["## As good as a random sample of the original", "", _SAMPLES, "", *lines, ""] if lines else []
+
+
+def _tables_beside(content: Content) -> list[str]:
+    """A line for each table that leaves beside the file, and what missing values are in it."""
+    found = content.get("tables_beside") or {}
+    lines = [f"- `{name}`: {_cell(what)}." for name, what in found.items()]
+    gaps = "A missing value to count by is a category; records without an amount are in no mean."
+    return ["## Tables", "", *lines, "", gaps, ""] if lines else []
 
 
 def text_or_unknown(value: str | tuple[str, ...]) -> str:

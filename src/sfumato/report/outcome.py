@@ -388,6 +388,7 @@ def _shape(part: TableOutcome) -> dict[str, Any]:
         "synthetic": release.synthetic,
         **({"copies": len(part.copies)} if part.further else {}),
         **({"files": several} if len(several) > 1 else {}),
+        **({"tables_beside": dict(part.beside.sentences)} if part.beside.sentences else {}),
     }
 
 

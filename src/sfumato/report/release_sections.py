@@ -68,7 +68,7 @@ def sections_of(content: Content, place: int = 0) -> list[Section]:
         _singled_out(content, place), _linkage_section(content, place),
         _attribute_disclosure_section(content, place), _recipients(content), _distributions(content, place),
         _associations(content, place), _analyses(content), _to_report(content), _rejected_section(content),
-        _unestimated_section(content), _series(content), _steps_section(content),
+        _unestimated_section(content), _series(content), _steps_section(content), _tables_beside(content),
     )  # fmt: skip
     return [each for each in sections if each is not None]
 
@@ -458,6 +458,20 @@ def _steps_section(content: Content) -> Section:
         words.append("Parameters are not published, because they would help an intruder.")
     headers = ("step", "method", "columns", *(("parameters",) if own else ()), "what it does")
     return Section("Steps", " ".join(words), headers if rows else (), rows, notes=notes)
+
+
+def _tables_beside(content: Content) -> Section | None:
+    """Which tables leave with the file, and what they are."""
+    found = content.get("tables_beside")
+    if not found:
+        return None
+    words = (
+        "Tables that leave beside the file. One of the original leaves only if no cell, and no difference of "
+        "cells, tables and released records, shows few people or an amount of one, unless its owner decided "
+        "otherwise."
+    )
+    rows: list[list[Cell]] = [[name, what] for name, what in found.items()]
+    return Section("Tables", words, ("table", "what it has"), rows)
 
 
 def _budget(content: Content) -> list[str]:
