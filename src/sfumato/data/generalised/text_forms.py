@@ -107,7 +107,7 @@ def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
         elif by_label:
             texts.append(labels[code])
         else:
-            texts.append(exact[own[0]] if len(own) == 1 else _braced([in_braces[leaf] for leaf in own]))
+            texts.append(exact[own[0]] if len(own) == 1 else _in_braces([in_braces[leaf] for leaf in own]))
     return texts
 
 
@@ -183,14 +183,14 @@ def _with_leaves(nodes: Nodes, leaves: Sequence[str]) -> Nodes:
 def set_text(members: Sequence[str], *, rest: bool = False) -> str:
     """Write a set; with the ``rest`` it holds the values that few have, too."""
     parts = [_escape_in_braces(member) for member in members]
-    return _braced([*parts, REST] if rest else parts)
+    return _in_braces([*parts, REST] if rest else parts)
 
 
 def _escape_in_braces(member: str) -> str:
     return "\\" + member if member == REST else member.translate(_ESCAPED_IN_BRACES)
 
 
-def _braced(parts: Sequence[str]) -> str:
+def _in_braces(parts: Sequence[str]) -> str:
     return "{" + "|".join(parts) + "}"
 
 
