@@ -164,7 +164,7 @@ def _tier(cls: type[Method], records: int, *, enforces: bool, asked: Sequence[Re
     pairs comes late where there are many.
     """
     drive = cls.drive()
-    if any(isinstance(each.measure, ClassMeasure) for each in asked):
+    if any(isinstance(each.measure.ungrouped, ClassMeasure) for each in asked):
         tier = 0 if enforces else 1 if drive is not None and drive.symbol == "k" else 2
     else:
         tier = int(cls.gives.suppressed)
@@ -190,7 +190,7 @@ def _meanings(
     """The words to choose from and what they mean; a choice the method refuses here is none."""
     if declared.type is Requirements:
         # What classes of records alike tell can be enforced; a method that cannot says so when it is tried.
-        enforced = [str(each) for each in requirements if isinstance(each.measure, ClassMeasure)]
+        enforced = [str(each) for each in requirements if isinstance(each.measure.ungrouped, ClassMeasure)]
         default = declared.clean(declared.default, owner=cls.name)
         return {_UNPROTECTED: default, _AS_REQUIRED: Requirements(enforced)} if enforced else {}
     if not declared.choices:
