@@ -18,7 +18,7 @@ import polars as pl
 from sfumato.core.approaches import Approach
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining
-from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.measure import APPROACH, Measure, Score, Status
 from sfumato.core.origin import Origin
 from sfumato.core.parameter_types import EVERY, Resource
 from sfumato.core.release import Release, reorder
@@ -243,7 +243,7 @@ class GroupMeasure(Measure):
             by_record=None if all(each.by_record is None for each in scores.values()) else by_record,
             by_value=_by_group(scores, parts),
             reason=scores[worst].reason and f"in one of the groups, {scores[worst].reason}",
-            details={"groups": len(parts)},
+            details={"groups": len(parts), **{k: v for k, v in scores[worst].details.items() if k == APPROACH}},
             proof=None,
         )
         return self._doubt_if_split(score, evidence, parts)

@@ -283,7 +283,7 @@ class EnforcingMethod(Method):
         if not len(table):
             return Release.unchanged(table)
         if guarantee.groups is not None:
-            return self._protect_groups(table, guarantee, guarantee.groups, run)
+            return self._protect_groups(table, guarantee.groups, run)
         guarantee.require_applicable(table, run)
         try:
             release, evidence = self._protect_and_prove(table, guarantee, run)
@@ -302,7 +302,7 @@ class EnforcingMethod(Method):
         """The same method that asks for all records together what it was to hold in every group."""
         return replace(self, also=Requirements(Groups.cut(each)[0] for each in self.also))
 
-    def _protect_groups(self, table: Table, guarantee: Guarantee, groups: Groups, run: Run) -> Release:
+    def _protect_groups(self, table: Table, groups: Groups, run: Run) -> Release:
         """Protect each group alone, and measure both every group and all records together."""
         method, pieces = self._in_all(), []
         for group, rows in Grouping.of(table, groups).rows_in(table).items():
