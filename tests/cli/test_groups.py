@@ -83,7 +83,18 @@ def test_a_step_that_enforces_it_leaves_nobody_behind(run, people, tmp_path):
 
 def test_tune_obeys_it_and_its_plan_says_so(run, people, tmp_path):
     plan = write_plan(tmp_path)
-    few = ("--trials", "4", "--confirmations", "1", "--seed", LARGE, "-m", "mondrian", "-m", "local-suppression")
+    few = (
+        "--trials",
+        "4",
+        "--confirmations",
+        "1",
+        "--seed",
+        LARGE,
+        "-m",
+        "mondrian",
+        "-m",
+        "local-suppression",
+    )
     code, _, err = run("tune", plan, *few, "--write-plan", "best.toml")
     assert code == 0, err
     best = tomllib.loads((tmp_path / "best.toml").read_text())
@@ -100,6 +111,7 @@ def test_a_release_tells_risk_and_loss_by_group_to_its_owner_alone(run, people, 
     assert {row["group"]: row["records"] for row in groups["rows"]} == {
         "sentinelnorth": 120, "sentinelsouth": 69, "sentineltiny": 11,
     }  # fmt: skip
+    assert len(groups["worst"]) == 2
     assert all(len(row["scores"]) == 2 for row in groups["rows"])
     assert "sentineltiny" in (tmp_path / "out/private/report.html").read_text()
     for path in (tmp_path / "out").iterdir():

@@ -96,8 +96,7 @@ def test_k_in_every_group_is_counted_by_plain_loops(persons, text, columns, at_l
         Evidence(table, release_of(table, changed, places)), Run()
     )
     counts = [
-        plain_k(rows, changed, places, group, persons=persons)
-        for group in groups_of(rows, columns, at_least)
+        plain_k(rows, changed, places, group, persons=persons) for group in groups_of(rows, columns, at_least)
     ]
     if any(map(math.isnan, counts)):
         assert score.status is Status.NOT_ESTIMABLE  # nobody of the group is left
@@ -108,7 +107,9 @@ def test_k_in_every_group_is_counted_by_plain_loops(persons, text, columns, at_l
         assert not Requirement.parse(f"k >= 1 in every {text}").met_by(score)
 
 
-@pytest.mark.parametrize("name", ["dbrl", "cells-changed", "l", "suppressed-cells", "column-emd", "uniqueness"])
+@pytest.mark.parametrize(
+    "name", ["dbrl", "cells-changed", "l", "suppressed-cells", "column-emd", "uniqueness"]
+)
 @given(made=releases())
 @examples(100)
 def test_the_worst_part_by_the_plain_measure(name, made):

@@ -51,7 +51,7 @@ _INHERITED = (
 
 @dataclass(frozen=True)
 class Groups:
-    """The columns whose values make the groups; those of fewer records than ``at_least`` are judged as one."""
+    """The columns whose values make groups; those of fewer records than ``at_least`` are judged as one."""
 
     columns: tuple[str, ...]
     at_least: int = 1
@@ -221,7 +221,9 @@ class GroupMeasure(Measure):
         why = f"{self.inner.name} {self.groups} must know the group of each released record"
         if self.aspect == "risk":
             return f"{why}, got: records that do not map to original ones"
-        lacking = [name for name in self.groups.columns if not _is_readable(released, evidence.original, name)]
+        lacking = [
+            name for name in self.groups.columns if not _is_readable(released, evidence.original, name)
+        ]
         return f"{why}, and the release does not show {quoted(lacking, ' and ')}" if lacking else None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -243,10 +245,18 @@ class GroupMeasure(Measure):
             by_record=None if all(each.by_record is None for each in scores.values()) else by_record,
             by_value=_by_group(scores, parts),
             reason=scores[worst].reason and f"in one of the groups, {scores[worst].reason}",
-            details={"groups": len(parts), **{k: v for k, v in scores[worst].details.items() if k == APPROACH}},
+            details={
+                "groups": len(parts),
+                **{k: v for k, v in scores[worst].details.items() if k == APPROACH},
+            },
             proof=None,
         )
         return self._doubt_if_split(score, evidence, parts)
+
+    def worst_group(self, values: Mapping[str, float]) -> str:
+        """The name of the group with the worst value; one without is worse than any."""
+        sign = 1.0 if self.better == "low" else -1.0
+        return max(values, key=lambda name: math.inf if math.isnan(values[name]) else sign * values[name])
 
     def _worst_of(self, scores: Mapping[str, Score]) -> str:
         """The group that does worst: one without a number, one whose number is not sure, the worst number."""
@@ -271,14 +281,17 @@ class GroupMeasure(Measure):
         ]
         if not split:
             return score
-        reason = f"{quoted(split, ' and ')} joins records of several groups, and each group shows some of them"
+        reason = (
+            f"{quoted(split, ' and ')} joins records of several groups, and each group shows some of them"
+        )
         return self._with_doubt(score, reason)
 
     def _mark_as_estimate(self, score: Score, evidence: Evidence) -> Score:
         return self._doubt_if_joined(score, evidence)  # of a sample each group has said so
 
-    def _takes(self, approach: Approach) -> bool:
-        return self.inner._takes(approach)
+    def takes(self, approach: Approach) -> bool:
+        """Whether a further approach may tell more of a group."""
+        return self.inner.takes(approach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,5 +370,7 @@ def _by_group(scores: Mapping[str, Score], parts: Mapping[str, GroupEvidence]) -
     """The score of each group and its records by its name: as private as cells."""
     return {
         "score": {shown_name(name): score.value for name, score in scores.items()},
-        "records": {shown_name(name): float(part.evidence.original.n_records) for name, part in parts.items()},
+        "records": {
+            shown_name(name): float(part.evidence.original.n_records) for name, part in parts.items()
+        },
     }

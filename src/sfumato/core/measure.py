@@ -341,7 +341,7 @@ class Measure(Component):
         score = self._score_once(plain.evidence, run)
         unseen = ""
         for each in further:
-            if not self._takes(each) or score.status not in _NUMERIC:
+            if not self.takes(each) or score.status not in _NUMERIC:
                 continue
             other = self._by_approach(score, each, run)
             if other.status in _NUMERIC:
@@ -352,7 +352,7 @@ class Measure(Component):
             return score  # else a doubt, at last: it hides nothing that another approach found
         return self._with_doubt(score, unseen)
 
-    def _takes(self, approach: Approach) -> bool:
+    def takes(self, approach: Approach) -> bool:
         """Whether a further approach may tell this measure more."""
         counts = self.counts
         return not (

@@ -208,7 +208,11 @@ class Requirement:
             return f"met: {self._measure_text} {verb} {_short_number(worst)}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
-            if self.confidence is None and score.confidence and isinstance(self.measure.ungrouped, EstimatedMeasure):
+            if (
+                self.confidence is None
+                and score.confidence
+                and isinstance(self.measure.ungrouped, EstimatedMeasure)
+            ):
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
             return f"not met: {self._measure_text} is {score.status}{why}"
@@ -230,7 +234,7 @@ class Requirement:
 
     @property
     def where(self) -> str:
-        """In which groups it must hold, as it is written at the end; empty if only in all records together."""
+        """In which groups it must hold, as is written at the end; empty if in all records together."""
         return f" {self.measure.groups}" if isinstance(self.measure, GroupMeasure) else ""
 
     @property

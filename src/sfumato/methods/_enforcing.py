@@ -62,7 +62,7 @@ class Guarantee:
 
     @cached_property
     def groups(self) -> Groups | None:
-        """The groups that are protected alone, so that what must hold in every group does; None if nothing must.
+        """The groups that are protected alone, so that what must hold in each does; None if nothing must.
 
         Where it must hold in groups of several sorts, those are by all of their columns.
         """

@@ -1,4 +1,4 @@
-"""Risk and loss by group, where something is required in every group: for the owner alone, as it names groups."""
+"""Risk and loss by group, where something is required in every group: for the owner alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ def group_scores(found: ReleaseScores) -> list[dict[str, Any]]:
         if not isinstance(measure, GroupMeasure) or not score.by_value:
             continue
         records, values = score.by_value["records"], score.by_value["score"]
-        table = tables.setdefault(str(measure.groups), {"groups": str(measure.groups), "rows": {}})
+        empty: dict[str, Any] = {"groups": str(measure.groups), "rows": {}, "worst": {}}
+        table = tables.setdefault(str(measure.groups), empty)
         side = {"risk": f"{measure.side()}{f', {scenario}' if scenario else ''}"}
         title = f"{measure.inner.title or measure.name} ({side.get(measure.aspect, measure.side())})"
+        table["worst"][title] = measure.worst_group(values)
         for name, value in values.items():
             row = table["rows"].setdefault(name, {"group": name, "records": int(records[name]), "scores": {}})
             row["scores"][title] = finite(value)

@@ -331,7 +331,9 @@ def _groups_section(content: Content) -> Section | None:
             [row["group"], row["records"], *(row["scores"].get(title) for title in titles)]
             for row in each["rows"]
         ]
-        parts.append(Section(each["groups"].capitalize(), "", ("group", "records", *titles), rows))
+        notes = [f"Worst by {title}: {group}." for title, group in each["worst"].items()]
+        headers = ("group", "records", *titles)
+        parts.append(Section(each["groups"].capitalize(), "", headers, rows, notes=notes))
     return Section("Groups", words, parts=parts) if parts else None
 
 

@@ -176,9 +176,7 @@ class SearchSpace:
         """The recipe that a point means."""
         parts = self.parts(point)
         return Recipe(
-            tuple(
-                Step(option.make(choices), group.columns, group.within) for group, option, choices in parts
-            )
+            tuple(Step(option.make(choices), group.columns, group.within) for group, option, choices in parts)
         )
 
     def parts(self, point: Point) -> Iterator[tuple[Group, Option, dict[str, Any]]]:

@@ -100,7 +100,10 @@ def test_small_groups_are_judged_together(table):
 
 def test_the_original_group_counts_whatever_became_of_the_column(table):
     dropped = replace(Release.unchanged(table), tables={MAIN: table.select(["age", "sex", "illness"])})
-    assert score_of("k in every region", table, dropped).by_value == score_of("k in every region", table).by_value
+    assert (
+        score_of("k in every region", table, dropped).by_value
+        == score_of("k in every region", table).by_value
+    )
     moved = table.with_values("region", pl.Series(["z"] * 6))
     shown = replace(Release.unchanged(table), tables={MAIN: moved})
     assert score_of("k in every region", table, shown).value == 1
@@ -149,10 +152,14 @@ def test_several_tables_a_series_and_other_tables_are_refused(table):
     assert "one table" in score_of("k in every region", whole, parted).reason
     release = Release.unchanged(whole)
     series = {SERIES: Waves.of(())}
-    assert score_of("averaging-risk in every region", whole, release, resources=series).status is Status.REFUSED
+    assert (
+        score_of("averaging-risk in every region", whole, release, resources=series).status is Status.REFUSED
+    )
     assert score_of("k in every region", whole, release, resources=series).status is Status.OK
     lacking = {CONTROL: whole.select(["age", "sex", "illness"])}
-    assert "of `control`" in score_of("singling-out in every region", whole, release, resources=lacking).reason
+    assert (
+        "of `control`" in score_of("singling-out in every region", whole, release, resources=lacking).reason
+    )
     assert score_of("k in every region", whole, release, resources=lacking).status is Status.OK
 
 
@@ -166,7 +173,9 @@ def test_what_is_no_group_is_refused_with_a_sentence(table, column):
 
 def test_records_that_are_joined_across_groups_leave_a_doubt(table):
     persons = table.with_values("illness", pl.Series(["1", "1", "2", "2", "3", "3"]))
-    persons = replace(persons, schema=persons.schema.replace(replace(table.schema["illness"], role=Role.PERSON)))
+    persons = replace(
+        persons, schema=persons.schema.replace(replace(table.schema["illness"], role=Role.PERSON))
+    )
     score = score_of("k in every region", persons, Release.unchanged(persons))
     assert score.status is Status.APPROXIMATE
     assert "several groups" in score.reason
@@ -186,6 +195,8 @@ def test_a_step_enforces_it_in_each_group(table):
 
 
 def test_fallbacks_enforce_what_is_demanded_in_every_group(table):
-    demands = [Demand(Requirement.parse(text)) for text in ("dbrl <= 0.2 in every region", "l >= 2 in every sex")]
+    demands = [
+        Demand(Requirement.parse(text)) for text in ("dbrl <= 0.2 in every region", "l >= 2 in every sex")
+    ]
     step = safe_steps(table.schema, demands)[0]
     assert step.method.also == ("k-anonymity >= 5 in every region", "l-diversity >= 2 in every sex")
