@@ -308,47 +308,45 @@ def _parts(evidence: Evidence, groups: Groups) -> Iterator[tuple[str, GroupEvide
     original, release = evidence.original, evidence.release
     grouping = Grouping.of(original, groups)
     others = {name: grouping.rows_in(t) for name, t in _tables_in(evidence) if groups.refuses(t) is None}
-    own, places = grouping.rows_in(original), dict[str, Ints]()
-    if release is not None and not release.origin.is_complete:
-        places = grouping.rows_in(release.reading())
-    number = np.empty(len(original), dtype=np.int64)
-    nobody = np.empty(0, dtype=np.int64)
+    own, nobody = grouping.rows_in(original), np.empty(0, dtype=np.int64)
+    places = {} if release is None else _places_of(release, grouping, own)
     for group, rows in own.items():
-        number[:] = -1
-        number[rows] = np.arange(len(rows))
-        there, part = places.get(group, nobody), None
-        if release is not None:
-            if release.source_rows is not None and release.origin.is_complete:
-                there = np.flatnonzero(number[release.source_rows] >= 0)
-            part = _release_part(release, there, number)
+        there = places.get(group, nobody)
         tables = {
-            name: evidence.resources[name].take(found.get(group, nobody)) for name, found in others.items()
+            name: evidence.resources[name].take(each.get(group, nobody)) for name, each in others.items()
         }
-        joined = evidence.joined and replace(evidence.joined, numbers=evidence.joined.numbers[there])
-        yield (
-            group,
-            GroupEvidence(
-                rows,
-                there,
-                replace(
-                    evidence,
-                    original=original.take(rows),
-                    release=part,
-                    resources={**evidence.resources, **tables},
-                    joined=joined,
-                ),
-            ),
+        part = replace(
+            evidence,
+            original=original.take(rows),
+            release=None if release is None else _release_part(release, there, rows),
+            resources={**evidence.resources, **tables},
+            joined=evidence.joined and replace(evidence.joined, numbers=evidence.joined.numbers[there]),
         )
+        yield group, GroupEvidence(rows, there, part)
 
 
-def _release_part(release: Release, places: Ints, number: Ints) -> Release:
-    """The records in these places of a release, each with its new number in the original."""
+def _places_of(release: Release, grouping: Grouping, own: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Where the released records of each group stand: by their originals, else by what they show."""
+    sources = release.source_rows
+    if sources is None or not release.origin.is_complete:
+        return grouping.rows_in(release.reading())
+    number = np.empty(sum(map(len, own.values())), dtype=np.int64)
+    for place, rows in enumerate(own.values()):
+        number[rows] = place
+    order = np.argsort(number[sources], kind="stable")
+    ends = np.searchsorted(number[sources][order], np.arange(len(own) + 1))
+    return {group: order[ends[place] : ends[place + 1]] for place, group in enumerate(own)}
+
+
+def _release_part(release: Release, places: Ints, rows: Ints) -> Release:
+    """The records in these places of a release, each with its number among these rows of the original."""
     part = reorder(release, places)
-    rows = part.source_rows
-    if rows is None:
+    sources = part.source_rows
+    if sources is None:
         return part
-    own = np.append(number, -1)[rows]
-    is_identity = len(own) == (number >= 0).sum() and bool((own == np.arange(len(own))).all())
+    found = np.minimum(np.searchsorted(rows, sources), len(rows) - 1)
+    own = np.where(rows[found] == sources, found, -1)
+    is_identity = len(own) == len(rows) and bool((own == np.arange(len(own))).all())
     return replace(part, origin=Origin.identity(len(own)) if is_identity else Origin.of_rows(own))
 
 
