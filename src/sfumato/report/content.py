@@ -236,9 +236,10 @@ def _column(table: Table, name: str, protected: Sequence[str]) -> dict[str, Any]
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
+    where = f" {measure.groups}" if isinstance(measure, GroupMeasure) else ""
     return {
         "measure": measure.name,
-        "title": measure.title or measure.name,
+        "title": (measure.title or measure.name) + where,
         "aspect": measure.aspect,
         "better": measure.better,
         "direction": measure.side(),
