@@ -298,6 +298,15 @@ class Measure(Component):
         """Score the evidence."""
         raise NotImplementedError  # abstract: every measure in the registry has its own
 
+    @property
+    def ungrouped(self) -> Measure:
+        """What is scored: the measure itself, unless that is of each group of records alone."""
+        return self
+
+    def with_settings(self, **settings: Any) -> Measure:
+        """The same with other settings."""
+        return replace(self, **settings)
+
     def quick(self) -> Measure:
         """What a search ranks by until few are left: a measure of the same order that costs little."""
         return self
@@ -341,7 +350,7 @@ class Measure(Component):
         score = self._score_once(plain.evidence, run)
         unseen = ""
         for each in further:
-            if not self._takes(each) or score.status not in _NUMERIC:
+            if not self.takes(each) or score.status not in _NUMERIC:
                 continue
             other = self._by_approach(score, each, run)
             if other.status in _NUMERIC:
@@ -350,9 +359,9 @@ class Measure(Component):
                 unseen = unseen or f"{self.name} cannot be measured {each.name}: {other.reason}"
         if not unseen:
             return score  # else a doubt, at last: it hides nothing that another approach found
-        return replace(score, status=Status.APPROXIMATE, reason=unseen, **_NO_FAR_END)
+        return self._with_doubt(score, unseen)
 
-    def _takes(self, approach: Approach) -> bool:
+    def takes(self, approach: Approach) -> bool:
         """Whether a further approach may tell this measure more."""
         counts = self.counts
         return not (
@@ -430,12 +439,23 @@ class Measure(Component):
                 interval_is_proved=False, bound=None, confidence=None,
                 reason=f"it is estimated from {max(held, 1)} records drawn, with 95 % confidence",
             )  # fmt: skip
-        links = () if self.sees_joined_records(evidence) else tuple(joining(evidence))
-        if links:
-            names = quoted(links, " and ")
-            reason = f"{names} joins records in the file, and {self.name} looks at each alone"
-            score = replace(score, status=Status.APPROXIMATE, reason=reason, **_NO_FAR_END)
-        return score
+        return self._doubt_if_joined(score, evidence)
+
+    def _doubt_if_joined(self, score: Score, evidence: Evidence) -> Score:
+        """Call a risk uncertain where records are joined, and it is that of each alone."""
+        if self.aspect != "risk" or not math.isfinite(score.value) or self.sees_joined_records(evidence):
+            return score
+        if not (links := tuple(joining(evidence))):
+            return score
+        names = quoted(links, " and ")
+        return self._with_doubt(
+            score, f"{names} joins records in the file, and {self.name} looks at each alone"
+        )
+
+    @staticmethod
+    def _with_doubt(score: Score, reason: str) -> Score:
+        """The score as one of which nobody can tell how far off it is."""
+        return replace(score, status=Status.APPROXIMATE, reason=reason, **_NO_FAR_END)
 
     def _of_targets(self, score: Score, by_record: Floats, evidence: Evidence) -> Score:
         """Say what a score of some persons tells of all: its value is the mean of each one's worst record."""

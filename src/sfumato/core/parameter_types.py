@@ -8,10 +8,12 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+#: What must hold in each group of records alone: in every region, in every region+sex of 200.
+EVERY = r"\s+in\s+every\s+(?P<every>\S.*?)(\s+of\s+(?P<at_least>\d+))?"
 #: A measure with or without settings, a comparison and a number; a confidence, if an estimate will do.
 REQUIREMENT = re.compile(
     r"^\s*(?P<measure>[\w-]+)\s*(\((?P<settings>[^)]*)\))?\s*(?P<sign><=|>=|<|>)\s*(?P<level>[^\s<>=]+)"
-    r"(\s+at\s+(?P<confidence>[^\s%]+)\s*%)?\s*$"
+    rf"(\s+at\s+(?P<confidence>[^\s%]+)\s*%)?({EVERY})?\s*$"
 )
 #: What stands between two requirements: a comma outside brackets, or "and".
 _BETWEEN = re.compile(r"\s*,\s*(?![^()]*\))|\s+and\s+")

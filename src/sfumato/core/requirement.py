@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sfumato.core import registry
+from sfumato.core.group_measure import GroupMeasure, Groups
 from sfumato.core.measure import APPROACH, Aspect, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
@@ -37,7 +38,13 @@ _MOST_ALIKE = 1 << 40
 
 
 def parse_measure(text: str) -> Measure:
-    """Read a measure with its settings: ``earth-movers-distance`` or ``rank-linkage(floor=0.5)``."""
+    """Read a measure with its settings: ``earth-movers-distance`` or ``rank-linkage(floor=0.5)``.
+
+    It may be asked in each group of records alone: ``dbrl in every region of 200``.
+    """
+    text, groups = Groups.cut(text)
+    if groups is not None:
+        return GroupMeasure(inner=parse_measure(text), groups=groups)
     name, bracket, rest = text.strip().partition("(")
     if bracket and (not rest.endswith(")") or ")" in rest[:-1]):
         raise PlanError(
@@ -106,7 +113,7 @@ class Requirement:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``measure >= number`` or ``measure >= number at 95%``; never the worse side of a measure."""
+        """Read ``measure >= number``, ``… at 95%`` or ``… in every region``; never a measure's worse side."""
         form = REQUIREMENT.match(text) if isinstance(text, str) else None
         level = _number(form["level"]) if form else math.nan
         confidence = _number(form["confidence"]) if form and form["confidence"] else None
@@ -123,13 +130,15 @@ class Requirement:
                 f"`{text}` asks for the worse side of {measure.name}, where {measure.better} is better",
                 hint=f"write `{measure} {better} {_exact(level)}`",
             )
-        return cls(_sure_of(measure, confidence), form["sign"], level, confidence)
+        measure, (_, groups) = _sure_of(measure, confidence), Groups.cut(text)
+        measure = measure if groups is None else GroupMeasure(inner=measure, groups=groups)
+        return cls(measure, form["sign"], level, confidence)
 
     @property
     def in_words(self) -> str:
         """It without settings: *k-anonymity at least 3*."""
         sign = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}[self.sign]
-        return f"{self.measure.title} {sign} {self.level:g}"
+        return f"{self.measure.title} {sign} {self.level:g}{self.where}"
 
     @property
     def required_class_size(self) -> int | None:
@@ -199,7 +208,11 @@ class Requirement:
             return f"met: {self._measure_text} {verb} {_short_number(worst)}{how}"
         if math.isnan(worst):
             reasons = [score.reason] if score.reason else []
-            if self.confidence is None and isinstance(self.measure, EstimatedMeasure) and score.confidence:
+            if (
+                self.confidence is None
+                and score.confidence
+                and isinstance(self.measure.ungrouped, EstimatedMeasure)
+            ):
                 reasons.append(f"if an estimate will do, say `at {_exact(score.confidence)}%`")
             why = f" ({'; '.join(reasons)})" if reasons else ""
             return f"not met: {self._measure_text} is {score.status}{why}"
@@ -220,17 +233,23 @@ class Requirement:
         return "" if self.confidence is None else f" at {_exact(self.confidence)}%"
 
     @property
+    def where(self) -> str:
+        """In which groups it must hold, as is written at the end; empty if in all records together."""
+        return f" {self.measure.groups}" if isinstance(self.measure, GroupMeasure) else ""
+
+    @property
     def short(self) -> str:
         """As it is said to people: settings of the measure that are as usual are left out."""
-        return f"{self._measure_text} {self.sign} {self.level:g}{self.at}"
+        measure = self._measure_text.removesuffix(self.where)
+        return f"{measure} {self.sign} {self.level:g}{self.at}{self.where}"
 
     @property
     def _measure_text(self) -> str:
         """The measure, without the confidence that is said behind the level."""
-        measure = self.measure
-        if self.confidence is not None and isinstance(measure, EstimatedMeasure):
-            measure = replace(measure, confidence=type(measure)().confidence)
-        return str(measure)
+        scored = self.measure.ungrouped
+        if self.confidence is None or not isinstance(scored, EstimatedMeasure):
+            return str(self.measure)
+        return str(self.measure.with_settings(confidence=type(scored)().confidence))
 
     def __str__(self) -> str:
         settings = self.measure.to_dict()
@@ -239,7 +258,7 @@ class Requirement:
         settings_text = ", ".join(
             f"{key}={_parameter_text(value)}" for key, value in settings.items() if value != []
         )
-        asked = f"{self.sign} {_exact(self.level)}{self.at}"
+        asked = f"{self.sign} {_exact(self.level)}{self.at}{self.where}"
         return f"{self.measure.name}{f'({settings_text})' if settings_text else ''} {asked}"
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Self, final
 
 import numpy as np
 
 from sfumato.core.evidence import Evidence, PersonSampling
+from sfumato.core.group_measure import Grouping, GroupMeasure, Groups
 from sfumato.core.intruder_view import classes_of
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure, Score, Status
 from sfumato.core.method import EnforcedRequirement, Gives, Method, Randomness
+from sfumato.core.origin import Origin
 from sfumato.core.params import Requirements, param
-from sfumato.core.release import Release
+from sfumato.core.release import Release, concatenate_releases
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
@@ -54,10 +56,30 @@ class Guarantee:
             requirement = Requirement.parse(text)
             own = {declared.name for declared in requirement.measure.parameters()}
             if "missing" in own and "missing=" not in text.replace(" ", ""):
-                measure: Any = requirement.measure
-                requirement = replace(requirement, measure=replace(measure, missing=missing))
+                requirement = replace(requirement, measure=requirement.measure.with_settings(missing=missing))
             made.append(requirement)
         return cls(tuple(made), tuple(sorted(keys)))
+
+    @cached_property
+    def groups(self) -> Groups | None:
+        """The groups that are protected alone, so that what must hold in each does; None if nothing must.
+
+        Where it must hold in groups of several sorts, those are by all of their columns.
+        """
+        measures = (each.measure for each in self.requirements)
+        found = {each.groups for each in measures if isinstance(each, GroupMeasure)}
+        if not found:
+            return None
+        names = tuple(sorted({name for each in found for name in each.columns}))
+        is_one_sort = len({each.columns for each in found}) == 1
+        return Groups(names, min(each.at_least for each in found) if is_one_sort else 1)
+
+    def unmet_in_groups(self, table: Table, release: Release, run: Run) -> list[str]:
+        """What is not met in some group of a table by what was released of it, in words."""
+        evidence = replace(self.evidence(table, run), release=release)
+        asked = [each for each in self.requirements if isinstance(each.measure, GroupMeasure)]
+        scored = [(each, each.measure.score(evidence, run.silent())) for each in asked]
+        return [each.verdict(score) for each, score in scored if not each.met_by(score)]
 
     def listing(self) -> tuple[EnforcedRequirement, ...]:
         """Its requirements as plans write them, those of the parts with their keys."""
@@ -245,10 +267,10 @@ class EnforcingMethod(Method):
         if reason is not None:
             return reason
         try:
-            self.guarantee_for(table)
+            groups = self.guarantee_for(table).groups
+            return None if groups is None else groups.refuses(table)
         except SfumatoError as error:
             return error.message
-        return None
 
     def enforce(self, table: Table, guarantee: Guarantee, run: Run) -> Release:
         """Return a release that meets the guarantee."""
@@ -260,6 +282,8 @@ class EnforcingMethod(Method):
         guarantee = self.guarantee_for(table)
         if not len(table):
             return Release.unchanged(table)
+        if guarantee.groups is not None:
+            return self._protect_groups(table, guarantee.groups, run)
         guarantee.require_applicable(table, run)
         try:
             release, evidence = self._protect_and_prove(table, guarantee, run)
@@ -273,6 +297,26 @@ class EnforcingMethod(Method):
         if any(release.table.schema[name].kind not in COMPARABLE for name in guarantee.keys):
             return release  # sets of items make no classes
         return replace(release, classes=classes_of(evidence, guarantee.keys).of_record)
+
+    def _in_all(self) -> Self:
+        """The same method that asks for all records together what it was to hold in every group."""
+        return replace(self, also=Requirements(Groups.cut(each)[0] for each in self.also))
+
+    def _protect_groups(self, table: Table, groups: Groups, run: Run) -> Release:
+        """Protect each group alone, and measure both every group and all records together."""
+        method, pieces = self._in_all(), []
+        for group, rows in Grouping.of(table, groups).rows_in(table).items():
+            here = replace(run, randomness=run.randomness.enter_stratum((group,), rows))
+            try:
+                pieces.append((Origin.of_rows(rows), method.apply(table.take(rows), here)))
+            except UnreachableError as error:
+                hint = f"judge smaller groups together, as in `{replace(groups, at_least=200)}`; {error.hint}"
+                raise UnreachableError(f"in one of the groups, {error.message}", hint=hint) from None
+        release = concatenate_releases(pieces, keep_order=not self.gives.other_records)
+        unmet = self.unmet(table, release, run)
+        if unmet:
+            raise UnreachableError(f"{self.name} meets it in each group alone, but not: {'; '.join(unmet)}")
+        return release
 
     def _protect_and_prove(self, table: Table, guarantee: Guarantee, run: Run) -> tuple[Release, Evidence]:
         """A release that meets the guarantee, and the evidence that keeps the classes found in it."""
@@ -288,7 +332,12 @@ class EnforcingMethod(Method):
 
     def unmet(self, table: Table, release: Release, run: Run) -> list[str]:
         """What was asked for of a table and a release does not meet, in words."""
-        return self.guarantee_for(table).unmet_by(release, run)
+        guarantee = self.guarantee_for(table)
+        if guarantee.groups is None:
+            return guarantee.unmet_by(release, run)
+        whole = tuple(each for each in guarantee.requirements if not isinstance(each.measure, GroupMeasure))
+        in_all = replace(guarantee, requirements=whole).unmet_by(release, run)
+        return [*in_all, *guarantee.unmet_in_groups(table, release, run)]
 
 
 def _unify_missing_marks(table: Table, keys: Sequence[str]) -> tuple[Table, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -70,17 +70,9 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     if not columns or not risks:
         return []
     k = max(_class_size_for(demand) for demand in risks)
-    also = tuple(
-        dict.fromkeys(
-            f"{demand.measure} {asked.sign} {asked.level:.12g}{asked.at}"
-            for demand in risks
-            for asked in (demand.requirement,)
-            if isinstance(demand.measure, ClassMeasure) and asked.required_class_size is None
-            if asked.at or not isinstance(demand.measure, EstimatedMeasure)
-        )
-    )
+    also = tuple(dict.fromkeys(text for demand in risks for text in _enforceable(demand)))
     kinds = {schema[name].kind for name in columns}
-    alike = any(isinstance(demand.measure, ClassMeasure) for demand in risks)
+    alike = any(isinstance(demand.measure.ungrouped, ClassMeasure) for demand in risks)
     coded = any(schema[name].hierarchy for name in columns)
     classes = [registry.method(name) for name in _ENFORCING if coded or name not in _BY_HIERARCHY]
     asked = {"k": k, "also": Requirements(also)}
@@ -91,10 +83,20 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     ]
 
 
+def _enforceable(demand: Demand) -> Iterator[str]:
+    """What a method is to enforce besides the number of records alike; in every group that number, too."""
+    asked, scored = demand.requirement, demand.measure.ungrouped
+    if not isinstance(scored, ClassMeasure):
+        if asked.where:
+            yield f"k-anonymity >= {_class_size_for(demand)}{asked.where}"
+    elif asked.required_class_size is None and (asked.at or not isinstance(scored, EstimatedMeasure)):
+        yield f"{scored} {asked.sign} {asked.level:.12g}{asked.at}{asked.where}"
+
+
 def _class_size_for(demand: Demand) -> int:
     """How many must be alike for a demand, be it on their number or on the chance to find one of them."""
     alike, level = demand.requirement.required_class_size, demand.requirement.level
-    if isinstance(demand.measure, EstimatedMeasure):
+    if isinstance(demand.measure.ungrouped, EstimatedMeasure):
         return 2  # in a population more are alike: what is estimated of them is enforced besides
     if alike is None and demand.measure.tells.intruder and demand.measure.better == "low" and level > 0:
         alike = math.ceil(1 / level - 1e-9)

@@ -12,6 +12,7 @@ import numpy as np
 import tomli_w
 
 from sfumato.core.component import Component
+from sfumato.core.group_measure import GroupMeasure
 from sfumato.core.measure import Measure
 from sfumato.core.references import cite, references
 from sfumato.core.release import Release
@@ -115,7 +116,7 @@ def _coarse_outcome(outcome: MethodAtLevel, study: Study, grain: float) -> Metho
     hides = example is not None and all(each.hides_each for each in losses(study.original, example))
 
     def number(value: float, measure: Measure) -> float | None:
-        if measure.aspect == "risk":
+        if measure.aspect == "risk" and not isinstance(measure, GroupMeasure):
             return public_digits(value, grain=grain)
         return public_loss(measure, value, hides_each=hides, grain=grain)
 
@@ -158,8 +159,11 @@ def public_loss(measure: Measure, value: float | None, *, hides_each: bool, grai
     """A loss as everybody may know it: the one place that says it of a number.
 
     Shares of cells are in steps of 5 %, as in `ColumnSentence`; others in two digits. A mean of how far
-    values went has no end, so that one of them may make it up: it is told where it ``hides_each``.
+    values went has no end, so that one of them may make it up: it is told where it ``hides_each``. What the
+    worst group scores is not told: a share of few tells how few they are.
     """
+    if isinstance(measure, GroupMeasure):
+        return None
     if value is None or not (hides_each or all(map(math.isfinite, measure.bounds))):
         return None
     if measure.family == "cells" and measure.bounds == (0.0, 1.0):
@@ -235,9 +239,10 @@ def _column(table: Table, name: str, protected: Sequence[str]) -> dict[str, Any]
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
+    where = f" {measure.groups}" if isinstance(measure, GroupMeasure) else ""
     return {
         "measure": measure.name,
-        "title": measure.title or measure.name,
+        "title": (measure.title or measure.name) + where,
         "aspect": measure.aspect,
         "better": measure.better,
         "direction": measure.side(),

@@ -42,6 +42,7 @@ from sfumato.report.exposure import (
     strip,
 )
 from sfumato.report.fates import centres_of
+from sfumato.report.group_scores import group_scores
 from sfumato.report.mosaics import mosaics
 from sfumato.report.page import page_of_release
 from sfumato.report.recipients import THREATS, meant_for, recipients
@@ -230,6 +231,7 @@ def _internal(found: ReleaseScores, profile: Profile | None, tuned: TuningResult
         "gauges": gauges(found),
         "combinations": combinations(found),
         "learnt": attribute_exposure(found),
+        "groups": group_scores(found),
         **_pictures(found, public=False),
     }
 

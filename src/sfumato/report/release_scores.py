@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sfumato.core import registry
+from sfumato.core.group_measure import GroupMeasure
 from sfumato.core.measure import Measure, Place, Score
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
@@ -57,13 +58,15 @@ class ReleaseScores:
     """All that was measured of one table of a release.
 
     ``intruders`` are those of the plan, and those that the profiles of recipients think of; the ``main`` one
-    knows most. ``listed`` are the names of what the profile asks to be reported.
+    knows most. ``listed`` are the names of what the profile asks to be reported. ``by_group`` are a risk and
+    a loss of every group, where something else is required in every group.
     """
 
     part: TableOutcome
     intruders: tuple[IntruderScores, ...]
     utilities: Scores
     listed: tuple[str, ...]
+    by_group: Scores = field(default_factory=dict)
 
     @property
     def main(self) -> IntruderScores:
@@ -118,7 +121,26 @@ def measure_release(part: TableOutcome, run: Run, profile: Profile | None = None
     likes = SampleEquivalents(attacked, run, QUICK_SECONDS)
     scores = likes.add_to(scores, utilities, part.release)
     useful = {str(each): (each, scores[str(each)]) for each in utilities}
-    return ReleaseScores(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))))
+    beside = _beside_in_groups(part)
+    grouped = _score_rest(part, attacked, beside, run, {})
+    by_group = {str(each): (each, grouped[str(each)]) for each in beside}
+    return ReleaseScores(part, tuple(intruders), useful, tuple(dict.fromkeys(map(str, listed))), by_group)
+
+
+def _beside_in_groups(part: TableOutcome) -> list[Measure]:
+    """A risk or a loss to show of every group, where only the other is required of it."""
+    asked = [each.requirement.measure for each in part.judgements]
+    shown = [*registry.measures_for("comparison"), *registry.measures_for("report")]
+    found = {each.groups: set[str]() for each in asked if isinstance(each, GroupMeasure)}
+    for each in asked:
+        if isinstance(each, GroupMeasure):
+            found[each.groups].add(each.aspect)
+    return [
+        GroupMeasure(inner=next(each for each in shown if each.aspect == aspect), groups=groups)
+        for groups, aspects in found.items()
+        for aspect in ("risk", "utility")
+        if aspect not in aspects
+    ]
 
 
 def _with_resources(part: TableOutcome, run: Run) -> Run:

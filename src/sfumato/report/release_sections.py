@@ -66,9 +66,10 @@ def sections_of(content: Content, place: int = 0) -> list[Section]:
     sections = (
         _requirements_section(content), _columns(content, place), _strip(content, place),
         _singled_out(content, place), _linkage_section(content, place),
-        _attribute_disclosure_section(content, place), _recipients(content), _distributions(content, place),
-        _associations(content, place), _analyses(content), _to_report(content), _rejected_section(content),
-        _unestimated_section(content), _series(content), _steps_section(content), _tables_beside(content),
+        _attribute_disclosure_section(content, place), _groups_section(content), _recipients(content),
+        _distributions(content, place), _associations(content, place), _analyses(content),
+        _to_report(content), _rejected_section(content), _unestimated_section(content), _series(content),
+        _steps_section(content), _tables_beside(content),
     )  # fmt: skip
     return [each for each in sections if each is not None]
 
@@ -315,6 +316,25 @@ def _disclosed_values_section(found: Content) -> Section:
         for each in found["violations"]
     ]
     return Section("Sensitive columns", _CLASSES, headers, rows, notes=notes)
+
+
+def _groups_section(content: Content) -> Section | None:
+    """Risk and loss of every group, where something is required in every group."""
+    words = (
+        "Each score is that of the records of one group alone, as if everybody’s group were known. The worst "
+        "group is judged. Names and sizes of groups are confidential."
+    )
+    parts = []
+    for each in content.get("groups") or ():
+        titles = list(dict.fromkeys(title for row in each["rows"] for title in row["scores"]))
+        rows: list[list[Cell]] = [
+            [row["group"], row["records"], *(row["scores"].get(title) for title in titles)]
+            for row in each["rows"]
+        ]
+        notes = [f"Worst by {title}: {group}." for title, group in each["worst"].items()]
+        headers = ("group", "records", *titles)
+        parts.append(Section(each["groups"].capitalize(), "", headers, rows, notes=notes))
+    return Section("Groups", words, parts=parts) if parts else None
 
 
 def _recipients(content: Content) -> Section | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sfumato.core import registry
+from sfumato.core.group_measure import GroupMeasure
 from sfumato.core.measure import ClassMeasure
 from sfumato.core.method import Method
 from sfumato.core.params import Param, Requirements
@@ -76,6 +77,7 @@ def derive(
         for name, columns in sets.items()
     ]
     groups = [group for group in groups if group.options]
+    groups += [each for strata in _strata_asked(requirements) for each in _protect_within(strata, groups)]
     used = {option.name for group in groups for option in group.options}
     for name in able:
         if name not in used:
@@ -86,6 +88,20 @@ def derive(
             hint="; ".join(f"{name}: {reason}" for name, reason in sorted(left_out.items())),
         )
     return SearchSpace(tuple(groups), dict(sorted(left_out.items())))
+
+
+def _strata_asked(requirements: Sequence[Requirement]) -> list[tuple[str, ...]]:
+    """The columns in whose every group something is required: protecting these separately may help."""
+    measures = (each.measure for each in requirements)
+    return list(dict.fromkeys(each.groups.columns for each in measures if isinstance(each, GroupMeasure)))
+
+
+def _protect_within(strata: tuple[str, ...], groups: Sequence[Group]) -> Iterator[Group]:
+    """The same groups of columns with a step for each stratum; one that enforces it does so by itself."""
+    for group in groups:
+        options = tuple(each for each in group.options if not each.start)
+        if options and not set(strata) & set(group.columns):
+            yield Group(f"{group.name} within {'+'.join(strata)}", group.columns, options, strata)
 
 
 def _why_unsuitable(cls: type[Method], table: Table, resources: set[str], *, named: bool) -> str:
@@ -164,7 +180,7 @@ def _tier(cls: type[Method], records: int, *, enforces: bool, asked: Sequence[Re
     pairs comes late where there are many.
     """
     drive = cls.drive()
-    if any(isinstance(each.measure, ClassMeasure) for each in asked):
+    if any(isinstance(each.measure.ungrouped, ClassMeasure) for each in asked):
         tier = 0 if enforces else 1 if drive is not None and drive.symbol == "k" else 2
     else:
         tier = int(cls.gives.suppressed)
@@ -190,7 +206,7 @@ def _meanings(
     """The words to choose from and what they mean; a choice the method refuses here is none."""
     if declared.type is Requirements:
         # What classes of records alike tell can be enforced; a method that cannot says so when it is tried.
-        enforced = [str(each) for each in requirements if isinstance(each.measure, ClassMeasure)]
+        enforced = [str(each) for each in requirements if isinstance(each.measure.ungrouped, ClassMeasure)]
         default = declared.clean(declared.default, owner=cls.name)
         return {_UNPROTECTED: default, _AS_REQUIRED: Requirements(enforced)} if enforced else {}
     if not declared.choices:

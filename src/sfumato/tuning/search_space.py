@@ -131,11 +131,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that are protected by one step, and the methods that can."""
+    """Columns that are protected by one step, and the methods that can; strata are protected separately."""
 
     name: str
     columns: tuple[str, ...]
     options: tuple[Option, ...]
+    within: tuple[str, ...] = ()
 
     def option(self, name: str) -> Option | None:
         """One of the methods by its word; None if it is not among them."""
@@ -174,7 +175,9 @@ class SearchSpace:
     def recipe(self, point: Point) -> Recipe:
         """The recipe that a point means."""
         parts = self.parts(point)
-        return Recipe(tuple(Step(option.make(choices), group.columns) for group, option, choices in parts))
+        return Recipe(
+            tuple(Step(option.make(choices), group.columns, group.within) for group, option, choices in parts)
+        )
 
     def parts(self, point: Point) -> Iterator[tuple[Group, Option, dict[str, Any]]]:
         """Yield each group that a point protects, with its method and the choices for it."""
@@ -200,7 +203,7 @@ class SearchSpace:
         """The point whose recipe is one step; None when the step lies outside the space."""
         for group in self.groups:
             option = group.option(step.method.name)
-            if option is None or set(group.columns) != set(step.columns):
+            if option is None or set(group.columns) != set(step.columns) or group.within != step.within:
                 continue
             choices = {axis.name: axis.choice_of(getattr(step.method, axis.name)) for axis in option.axes}
             if all(choice is not None for choice in choices.values()):
@@ -216,7 +219,7 @@ class SearchSpace:
             for option in group.options:
                 wider = [g for g in self.groups if set(g.columns) > set(group.columns)]
                 if not any(other.option(option.name) for other in wider):
-                    step = Step(option.method.from_dict(dict(option.start)), group.columns)
+                    step = Step(option.method.from_dict(dict(option.start)), group.columns, group.within)
                     found.append((option.tier, step))
         found.sort(key=lambda each: (-len(each[1].columns), each[0], each[1].method.name, each[1].columns))
         return [step for _, step in found]
@@ -328,6 +331,7 @@ class SearchSpace:
             "groups": {
                 group.name: {
                     "columns": list(group.columns),
+                    **({"within": list(group.within)} if group.within else {}),
                     "methods": {option.name: _axes_dict(option) for option in group.options},
                 }
                 for group in self.groups

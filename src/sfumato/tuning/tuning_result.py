@@ -285,7 +285,9 @@ def _setting_text(setting: Any, value: Any) -> str:
     """A setting in short: of what is enforced the measure and its number."""
     if isinstance(setting, Requirements):
         short = (Requirement.parse(each) for each in setting)
-        return ", ".join(f"{each.measure.name} {each.sign} {each.level:g}{each.at}" for each in short)
+        return ", ".join(
+            f"{each.measure.name} {each.sign} {each.level:g}{each.at}{each.where}" for each in short
+        )
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

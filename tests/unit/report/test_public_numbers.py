@@ -19,7 +19,7 @@ from sfumato.recipes.recipe import Recipe, Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.checksums import PRIVATE
 from sfumato.report.alternatives import rejected_candidates
-from sfumato.report.content import twin
+from sfumato.report.content import public_loss, twin
 from sfumato.report.distributions import distributions
 from sfumato.report.page import render
 from sfumato.report.release_result import Released
@@ -219,3 +219,10 @@ def test_losses_that_no_measure_knows_by_record_are_judged_by_the_columns():
         assert endless
         values = [each["value"] for each in endless if each["value"] != 0]
         assert all((each is not None) is told for each in values), entries
+
+
+def test_what_the_worst_group_scores_is_not_published():
+    """A share of few tells how few they are."""
+    measure = parse_measure("cells-changed in every region")
+    assert public_loss(measure, 0.25, hides_each=True, grain=0.001) is None
+    assert public_loss(measure.ungrouped, 0.25, hides_each=True, grain=0.001) == 0.25
