@@ -46,7 +46,7 @@ from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import LevelResult, LevelStatus, Target, reach
 from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.study.requirements import weakest
-from sfumato.study.sample_equivalent import QUICK_SECONDS, SampleEquivalents
+from sfumato.study.sample_equivalent import STUDY_SECONDS, SampleEquivalents
 
 #: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
@@ -309,7 +309,7 @@ def compare(
     if len(refusals) == len(steps):
         raise refusals[0]
     if sample_equivalent is not False:
-        seconds = math.inf if sample_equivalent else max(watch.seconds, QUICK_SECONDS)
+        seconds = math.inf if sample_equivalent else max(watch.seconds, STUDY_SECONDS)
         outcomes = comparison.liken(outcomes, SampleEquivalents(case, run, seconds))
     out = (LevelStatus.REFUSED, LevelStatus.UNJUDGED)
     able = [outcome.step for outcome in outcomes if outcome.level.reached not in out]

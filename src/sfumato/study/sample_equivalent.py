@@ -37,6 +37,9 @@ DRAWS: Final = 6
 #: How many processor seconds samples may take in all where nobody asked for them.
 QUICK_SECONDS: Final = 5.0
 
+#: The same of a study, or as many as it took to compare.
+STUDY_SECONDS: Final = 20.0
+
 #: As many shares at least tell how the error falls.
 _FEWEST_SHARES = 3
 
