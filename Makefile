@@ -21,7 +21,7 @@ DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
 DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m rank-swapping \
 	--rank-by 'earth-movers-distance(records=500,draws=2)' --repeats 2 --points 4
 
-.PHONY: help demo test prove lowest check format bench docs clean services
+.PHONY: help demo test prove lowest fuzz check format bench docs clean services
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -92,6 +92,10 @@ test: services-if-allowed $(STAMP)  ## everything CI runs: check, docs, all test
 
 prove: $(STAMP) services-if-allowed  ## the slow tests, and every property in full
 	SFUMATO_EFFORT=full $(TRY) -m prove
+
+MINUTES ?= 10
+fuzz: $(STAMP)  ## broken files of every kind, for MINUTES=10; what is new is kept in tests/fuzz/corpus
+	SFUMATO_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -n 0 tests/fuzz
 
 # The tools that test are new; what is tested is as old as pyproject.toml allows.
 lowest:  ## all tests with the oldest versions of other libraries that are allowed
