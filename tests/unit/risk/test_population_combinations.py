@@ -107,7 +107,7 @@ def test_a_table_of_counts_is_as_good_as_its_people(seed, missing):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "population_count"),
+    ("low", "high", "people"),
     [(20, 29, 100), (20, 39, 300), (25, 35, 0), (20, 20, 0), (None, None, 307), (80, None, 7), (95, None, 0)],
 )
 def test_bands_of_a_population_count_where_all_of_them_is_covered(low, high, people):
