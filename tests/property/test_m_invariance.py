@@ -1,6 +1,8 @@
 """m-invariant releases under inserts, deletes and changes: what a reader of all of them is left with."""
 
+from collections import Counter
 from itertools import combinations
+from math import prod
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,7 @@ from sfumato.errors import DataError, RefusedError, UnreachableError
 from sfumato.methods._signatures import Division, plan_filling
 from sfumato.methods.m_invariance import MInvariantBuckets
 from sfumato.recipes.recipe import Recipe, Step
+from sfumato.risk.counterfeits import CounterfeitInference
 from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance
 
@@ -388,3 +391,72 @@ def test_without_a_series_the_first_release_is_kept_for_one():
     words = release.byproducts.private_artifacts[0].tables["persons"].frame["person"].to_list()
     series = Series(series_secret(1))
     assert words == [f"{word:016x}" for word in series.identity.persons(table).tolist()]
+
+
+def chances_in(release, who, frequency):
+    """How probable each value of a person's bucket is, over all sets of values that its people may have."""
+    qit, st_ = release.tables["qit"].frame, release.tables["st"].frame
+    bucket = qit.filter(pl.col("who") == who)["bucket"][0]
+    values = st_.filter(pl.col("bucket") == bucket)["ill"].to_list()
+    n_real = qit.filter(pl.col("bucket") == bucket)["who"].drop_nulls().len()
+    sets = {each: prod(frequency[value] for value in each) for each in combinations(values, n_real)}
+    total = sum(sets.values()) * n_real
+    return n_real < len(values), {
+        value: sum(chance for each, chance in sets.items() if value in each) / total for value in values
+    }
+
+
+def inferred_by_brute_force(made, people):
+    """The share of people beside counterfeits in some release whose most probable value is theirs."""
+    counts = Counter(people.values())
+    frequency = {value: counts[value] / len(people) for value in ILLS}
+    hits = []
+    for who, ill in people.items():
+        beside, now = chances_in(made[-1][0], who, frequency)
+        scores = {value: chance for value, chance in now.items() if frequency[value]}
+        for release, table in made[:-1]:
+            if who in table.frame["who"].to_list():
+                also, then = chances_in(release, who, frequency)
+                if set(then) == set(now):
+                    beside |= also
+                    scores = {value: scores[value] * then[value] / frequency[value] for value in scores}
+        if beside:
+            best = [value for value in scores if scores[value] >= max(scores.values()) * (1 - 1e-9)]
+            hits.append((ill in best) / len(best))
+    return (sum(hits) / len(hits) if hits else 0.0), len(hits)
+
+
+@given(histories(), st.sampled_from([2, 3]))
+@examples(60)
+def test_inference_among_counterfeits_is_that_of_all_possible_sets(states, m):
+    try:
+        made = published(states, m)
+    except UnreachableError:
+        return
+    *earlier, (last, table) = made
+    series = Waves.of([Evidence(own, one) for one, own in earlier])
+    score = CounterfeitInference().score(Evidence(table, last, resources={"series": series}), Run(seed=1))
+    expected, people = inferred_by_brute_force(made, states[-1])
+    assert score.details["persons"] == people
+    assert score.value == pytest.approx(expected)
+
+
+def test_a_frequent_value_is_inferred_though_the_release_is_m_invariant():
+    """m-invariance is met, and says one in three; who knows that most are healthy is right for most."""
+    people = {who: ILLS[0] if who % 10 else ILLS[1 + who // 10 % 4] for who in range(100)}
+    ((release, table),) = published([people], 3)
+    evidence = Evidence(table, release, resources={"series": Waves.of([])})
+    assert MInvariance().score(evidence, Run(seed=1)).value == 3
+    score = CounterfeitInference().score(evidence, Run(seed=1))
+    assert score.value > 0.8
+    assert score.baseline == pytest.approx(1 / 3)
+    assert score.interval[0] > 1 / 3
+
+
+def test_counterfeits_are_spread_evenly_over_the_buckets_of_a_signature():
+    people = {who: ILLS[0] if who < 30 else ILLS[1] if who < 45 else ILLS[2] for who in range(50)}
+    ((release, _),) = published([people], 3)
+    values = release.tables["st"].frame.group_by("bucket").agg(pl.col("ill").sort().str.join(","))
+    real = release.tables["qit"].frame.group_by("bucket").agg(pl.col("who").count())
+    for _, group in values.join(real, on="bucket").group_by("ill"):
+        assert group["who"].max() - group["who"].min() <= 1

@@ -18,18 +18,23 @@ _listeners: list[Callable[[], None]] = []
 
 
 class _CompileWatch:
-    """How long numba has compiled so far; what a kernel calls is compiled within it."""
+    """How long numba has compiled so far, by the clock and in processor seconds.
+
+    What a kernel calls is compiled within it.
+    """
 
     def __init__(self) -> None:
-        self.depth, self.began, self.seconds = 0, 0.0, 0.0
+        self.depth, self.began, self.seconds, self.worked = 0, (0.0, 0.0), 0.0, 0.0
 
     def begin(self) -> None:
-        self.began = time.monotonic() if not self.depth else self.began
+        self.began = self.began if self.depth else (time.monotonic(), time.process_time())
         self.depth += 1
 
     def end(self) -> None:
         self.depth -= 1
-        self.seconds += time.monotonic() - self.began if not self.depth else 0.0
+        if not self.depth:
+            self.seconds += time.monotonic() - self.began[0]
+            self.worked += time.process_time() - self.began[1]
 
 
 compile_watch = _CompileWatch()

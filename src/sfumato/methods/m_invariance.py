@@ -44,7 +44,7 @@ class MInvariantBuckets(DeassociatingMethod):
        If one value is too frequent, or there are fewer than :math:`10 m` new people, each gets the signature
        of a random person with the same value: the counterfeits in their bucket could equally be their values.
     4. *Partitioning*: the people of a signature are put into buckets with one of each value, similar keys
-       together.
+       together, and counterfeits evenly among them.
 
     The first table (``qit``) has every record with the number of its bucket, and a row without keys for each
     counterfeit; ``counterfeits`` says how many of the bucket's values belong to no person. The second
@@ -70,7 +70,8 @@ class MInvariantBuckets(DeassociatingMethod):
     else has or had.
 
     **Risk to know.** Where more than one in :math:`m` people have the same value, people in buckets with
-    counterfeits mostly have it, above all in the first release, which an intruder may guess. As with anatomy,
+    counterfeits mostly have it, above all in the first release, which an intruder may guess: the measure
+    ``counterfeit-inference`` tells for how many that is right, and may be required. As with anatomy,
     exact keys show who is in the file. The number of counterfeits is published, as in the paper, and shows
     that people have left. An intruder who knows others in a bucket, or knows that a person does not have a
     value, guesses better.
@@ -370,18 +371,25 @@ def _small(rows: Sequence[tuple[int, str]] | Sequence[tuple[str, int]], kinds: M
 def _partition_records(
     table: Table, members: Mapping[Signature, Mapping[int, Sequence[int]]], rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """The bucket of each record and counterfeit, near keys together, and the values of the counterfeits."""
+    """The bucket of each record and counterfeit, near keys together, and the values of the counterfeits.
+
+    Counterfeits are spread evenly: a bucket with a single person would reveal the most frequent value.
+    """
     rank = _rank_of(table, rng)
     buckets, extra, places = np.empty(len(table), dtype=np.int64), list[int](), list[int]()
     used = 0
     for own in members.values():
         many = max((len(rows) for rows in own.values()), default=0)
+        first = int(rng.integers(max(many, 1)))
         for value, rows in own.items():
             real = np.array([row for row in rows if row >= 0], dtype=np.int64)
             real = real[np.argsort(rank[real], kind="stable")]
-            buckets[real] = used + np.arange(len(real))
+            taken = np.zeros(many, dtype=np.bool_)
+            taken[(first + np.arange(len(real))) % max(many, 1)] = True
+            first += len(real)
+            buckets[real] = used + np.flatnonzero(taken)
             extra += [value] * (many - len(real))
-            places += list(range(used + len(real), used + many))
+            places += (used + np.flatnonzero(~taken)).tolist()
         used += many
     return np.append(buckets, np.array(places, dtype=np.int64)), np.array(extra, dtype=np.int64)
 

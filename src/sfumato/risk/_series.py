@@ -81,6 +81,22 @@ def left_out(measure: KeyMeasure, waves: Sequence[Wave], evidence: Evidence) -> 
     return None
 
 
+def why_values_coarse(measure: SensitiveMeasure, waves: Sequence[Wave], evidence: Evidence) -> str | None:
+    """Which sensitive columns have generalised values: nobody could tell whether two of them are the same."""
+    tables = [*(wave.reading if wave.buckets is None else wave.buckets.values for wave in waves)]
+    tables.append(measure.seen_values(evidence))
+    coarse = [
+        f"`{name}`"
+        for name in measure.sensitive_columns(evidence)
+        if any(name in each.schema and each.is_generalised(name) for each in tables)
+    ]
+    return (
+        f"{measure.name} needs exact sensitive values, and {', '.join(coarse)} has generalised ones"
+        if coarse
+        else None
+    )
+
+
 # What stands in each class -----------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from sfumato.risk._series import (
     values_of_releases,
     waves_of,
     why_not_traceable,
+    why_values_coarse,
 )
 
 
@@ -33,10 +34,11 @@ class MInvariance(SensitiveMeasure):
     1. in every release every class has at least :math:`m` records, and no two of them the same value;
     2. whoever is in several releases has the same signature in all of them.
 
-    Then no number of releases tells a person's value with a chance above :math:`1 / m`. A person whose value
-    has changed may have another signature that has *no* value in common with the one before: it says that the
-    value has changed, and is again one of :math:`m`. Where something breaks, :math:`m` is 1. Records that are
-    nobody's (counterfeits) count in the classes like others.
+    Then no number of releases tells a person's value with a chance above :math:`1 / m`, if all values are
+    equally likely to the intruder; ``counterfeit-inference`` tells what frequencies reveal beside
+    counterfeits. A person whose value has changed may have another signature that has *no* value in common
+    with the one before: it says that the value has changed, and is again one of :math:`m`. Where something
+    breaks, :math:`m` is 1. Records that are nobody's (counterfeits) count in the classes like others.
 
     Notes
     -----
@@ -44,7 +46,8 @@ class MInvariance(SensitiveMeasure):
     the second rule fails, ``values_twice_in_a_class`` break the first. A release that stands alone is
     judged by the first rule.
 
-    **Doubt.** Exact, for an intruder who knows in which class of each release a person is.
+    **Doubt.** Exact, for an intruder who knows in which class of each release a person is, but
+    not how frequent values are.
 
     **Missing.** Keys as in k-anonymity. A missing sensitive value is a value of its own. Generalised
     sensitive values are refused: nobody could tell whether two of them are the same.
@@ -92,16 +95,7 @@ class MInvariance(SensitiveMeasure):
             return reason
         waves = waves_of(evidence)
         assert waves is not None  # `why_not_traceable` saw to it
-        tables = [*(wave.reading if wave.buckets is None else wave.buckets.values for wave in waves.earlier)]
-        tables.append(self.seen_values(evidence))
-        coarse = [
-            f"`{name}`"
-            for name in self.sensitive_columns(evidence)
-            if any(name in each.schema and each.is_generalised(name) for each in tables)
-        ]
-        if coarse:
-            return f"{self.name} needs exact sensitive values, and {', '.join(coarse)} has generalised ones"
-        return left_out(self, waves.earlier, evidence)
+        return why_values_coarse(self, waves.earlier, evidence) or left_out(self, waves.earlier, evidence)
 
     def measure(self, evidence: Evidence, run: Run) -> Score:  # noqa: ARG002  — no chance is used
         """Find the smallest class, and whose signature has changed."""

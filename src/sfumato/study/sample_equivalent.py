@@ -103,7 +103,7 @@ class SampleEquivalents:
 
 def working_time() -> float:
     """Seconds of the processor without those of compiling: the first run finds what the second does."""
-    return time.process_time() - kernels.compile_watch.seconds
+    return time.process_time() - kernels.compile_watch.worked
 
 
 class _CurveDrawing:

@@ -27,17 +27,21 @@ _PLANNED_SHARE: Final = 0.6
 class WorkClock:
     """Tells the seconds in which this process worked: a busy machine does not change what fits into them.
 
-    Of work on several processors at once it tells the time that went by.
+    Of work on several processors at once it tells the time that went by; compiling does not count.
     """
 
     def __init__(self) -> None:
         self.lock, self.worked = threading.Lock(), 0.0
-        self.last = time.monotonic(), time.process_time()
+        self.last = self._read()
+
+    def _read(self) -> tuple[float, float]:
+        watch = kernels.compile_watch
+        return time.monotonic() - watch.seconds, time.process_time() - watch.worked
 
     def __call__(self) -> float:
         """Seconds so far."""
         with self.lock:
-            now = time.monotonic(), time.process_time()
+            now = self._read()
             self.worked += min(here - before for here, before in zip(now, self.last, strict=True))
             self.last = now
             return self.worked
@@ -106,7 +110,7 @@ class TimeBudget:
         def is_enough() -> bool:
             nonlocal asked, planned
             compiling = kernels.compile_watch.seconds - compiled
-            spent = self.now() - began - compiling
+            spent = self.now() - began - (0.0 if self.work else compiling)
             asked, planned = asked + 1, planned or fitting(budget, spent)
             return asked > planned or spent > budget or self.clock() - compiling > until
 
@@ -141,8 +145,9 @@ def fitting(seconds: float, each: float) -> int:
 
 
 #: Of the time of a whole release: what methods that enforce it may take, of which this share is planned with,
-#: and their least seconds, so that of small data all of them are tried however few minutes there are.
-_ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE = 0.5, 0.5, 40.0
+#: and their least seconds, so that of small data all of them are tried however few minutes there are: by the
+#: clock, of which a busy machine takes its part, and of work.
+_ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE, _LEAST_WORK = 0.5, 0.5, 90.0, 20.0
 #: The least and most that is kept for carrying out, measuring and writing, and how many judged runs that is.
 _LEAST_TO_TELL: Final = 20.0
 _LEAST_KEPT, _MOST_KEPT, _RUNS_KEPT = 0.25, 0.5, 12
@@ -163,8 +168,13 @@ class Shares:
 
     def of_fallbacks(self) -> TimeBudget:
         """The watch of the methods that enforce what is required."""
-        seconds = max(_ENFORCING * self.left, _LEAST_TO_ENFORCE)
-        return TimeBudget(seconds, self.clock, work=WorkClock(), sure=_SURE_TO_ENFORCE)
+        planned = _ENFORCING * self.left
+        seconds, work = max(planned, _LEAST_TO_ENFORCE), max(_SURE_TO_ENFORCE * planned, _LEAST_WORK)
+        return TimeBudget(seconds, self._clock_at_work, work=WorkClock(), sure=work / seconds)
+
+    def _clock_at_work(self) -> float:
+        """The clock without the time in which kernels were compiled."""
+        return self.clock() - kernels.compile_watch.seconds
 
     def to_search(self, one_run: float) -> float:
         """Minutes for a search, if one judged run takes so many seconds; 0 where there is no time for one."""

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from sfumato import kernels
 from sfumato.core.run import Run
 from sfumato.errors import Cancelled
 from sfumato.methods.microaggregation import Mdav
@@ -73,6 +74,23 @@ def test_only_work_counts_on_a_busy_machine(monkeypatch):
     assert work() == 3.0
     wall[0], cpu[0] = 12.0, 11.0
     assert work() == 5.0
+
+
+def test_compiling_is_no_work(monkeypatch):
+    """Of ten seconds and eight of the processor, six and five were spent compiling."""
+    wall, cpu = [0.0], [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: wall[0])
+    monkeypatch.setattr("time.process_time", lambda: cpu[0])
+    watch = type(kernels.compile_watch)()
+    monkeypatch.setattr(kernels, "compile_watch", watch)
+    work = WorkClock()
+    wall[0], cpu[0] = 1.0, 1.0
+    watch.begin()
+    wall[0], cpu[0] = 7.0, 6.0
+    watch.end()
+    wall[0], cpu[0] = 10.0, 8.0
+    assert (watch.seconds, watch.worked) == (6.0, 5.0)
+    assert work() == 3.0
 
 
 def test_a_sure_share_of_the_time_is_counted_in_work(clock):
