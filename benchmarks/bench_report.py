@@ -16,7 +16,8 @@ from sfumato.core.run import Run
 from sfumato.datasets import patients
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out, maker
 from sfumato.report.page import as_json
 from sfumato.report.release_result import Released

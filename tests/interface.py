@@ -18,7 +18,7 @@ from sfumato.core import registry
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column
 from sfumato.recipes import parts, plan
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 
 #: What a plan is made of, each with the class whose fields are its keys.
 PLAN = {

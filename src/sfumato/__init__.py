@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sfumato.engines.opening import engine
     from sfumato.front import assess, compare, inspect, protect, read, release, tune
     from sfumato.recipes.plan import Plan
-    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.recipes.recipe import Recipe
+    from sfumato.recipes.step import Step
     from sfumato.study.combine import combine
     from sfumato.utility.queries import expected_count
 
@@ -32,7 +33,7 @@ _HOMES = {
     "Role": "sfumato.data.schema",
     "Scenario": "sfumato.data.scenario",
     "Schema": "sfumato.data.schema",
-    "Step": "sfumato.recipes.recipe",
+    "Step": "sfumato.recipes.step",
     "Table": "sfumato.data.table",
     "assess": "sfumato.front",
     "combine": "sfumato.study.combine",

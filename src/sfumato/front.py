@@ -28,7 +28,8 @@ from sfumato.data.schema import Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError, UnreachableError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step, below_k_note
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step, below_k_note
 from sfumato.releasing.copies import worst_of
 from sfumato.releasing.load import as_table, inspect, is_foreign_query, read, read_counts
 from sfumato.study.evaluate import EvaluationCase, Make, evaluate

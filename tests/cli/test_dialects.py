@@ -21,7 +21,8 @@ from sfumato.io.formats import FileDialect
 from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.prepare import prepare_release
 from sfumato.releasing.request import Request
 

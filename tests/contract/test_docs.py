@@ -39,7 +39,8 @@ from sfumato.data.schema import Column, Kind, Role
 from sfumato.errors import SfumatoError
 from sfumato.recipes import parts as plan_parts
 from sfumato.recipes import plan as plans
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
 from sfumato.testing.components import example_names
 

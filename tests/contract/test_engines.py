@@ -25,7 +25,8 @@ from sfumato.engines import cluster
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.parcel import StaysHereError
 from sfumato.errors import Cancelled, MemoryLimitError, SfumatoError
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.testing.engines import columns_in_files, forms_of
 from sfumato.testing.tables import with_declared_domains
 

@@ -11,7 +11,8 @@ from effort import examples
 from sfumato.core import registry
 from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.testing import METHOD_CHECKS, instances, table_of
 
 METHODS = registry.methods()

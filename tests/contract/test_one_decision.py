@@ -21,7 +21,8 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing import decide as deciding
 from sfumato.releasing import destination, folder
 from sfumato.releasing.carry_out import carry_out

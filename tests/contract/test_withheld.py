@@ -24,7 +24,8 @@ from sfumato.data.generalised.suppressing import to_missing
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release

@@ -16,7 +16,8 @@ from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import AttributeSuppression, RecordSuppression
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 KEYS = ("a", "b", "c")
 SLACK = 1e-9

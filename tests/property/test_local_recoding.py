@@ -19,7 +19,8 @@ from sfumato.errors import RefusedError, UnreachableError
 from sfumato.methods.close_generalisation import CloseGeneralisation, TClosenessFirst
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 KEYS = ("age", "city", "grade")
 METHODS = (

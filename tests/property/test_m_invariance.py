@@ -22,7 +22,8 @@ from sfumato.datasets import patients
 from sfumato.errors import DataError, RefusedError, UnreachableError
 from sfumato.methods._signatures import Division, plan_filling
 from sfumato.methods.m_invariance import MInvariantBuckets
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.counterfeits import CounterfeitInference
 from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance

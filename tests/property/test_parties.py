@@ -23,7 +23,8 @@ from sfumato.parties.party_plan import PartiesSpec, PartyPlan
 from sfumato.parties.pooling import pool, protected_records
 from sfumato.parties.search import losses_by_node, recode_part, search_apart, search_pooled
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 KEYS = ("a", "b", "c")
 

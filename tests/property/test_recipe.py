@@ -15,7 +15,8 @@ from sfumato.errors import DataError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from toys import CentredNoise, Draw, Mean, Pairs, Rounding, Sampling, Turned
 
 SEEDS = st.integers(0, 2**128 - 1)

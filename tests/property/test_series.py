@@ -14,7 +14,8 @@ from sfumato.data.table import Table
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import PlanError, RefusedError
 from sfumato.methods import CorrelatedNoise, DateShifting, LognormalNoise, UncorrelatedNoise, UniformNoise
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 SCHEMA = Schema(
     (

@@ -21,7 +21,8 @@ from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods import Anatomy
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.averaging import AveragingRisk
 from sfumato.risk.intersection import IntersectionRisk
 from sfumato.risk.invariance import MInvariance

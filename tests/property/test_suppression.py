@@ -18,7 +18,8 @@ from sfumato.errors import UnreachableError
 from sfumato.methods import _key_cells as key_cells
 from sfumato.methods._key_cells import ClassSizeRule, KeyCells
 from sfumato.methods.local_suppression import LocalSuppression
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 NAMES = "abcd"
 

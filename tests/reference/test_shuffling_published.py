@@ -24,7 +24,8 @@ from sfumato.core.run import Run
 from sfumato.datasets import census
 from sfumato.methods.ipso import IpsoC
 from sfumato.methods.shuffling import DataShuffling, RankShuffling
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.reproduce.cells import WITHIN, published
 from sfumato.reproduce.global_linkage import FIRST, SECOND
 

@@ -23,7 +23,8 @@ from sfumato.datasets import rand
 from sfumato.datasets.reference import adult
 from sfumato.methods.gaussian_copula import GaussianCopula
 from sfumato.methods.synthesis import Synthesis
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.utility.propensity import PropensityMeanSquare
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sfumato.core.run import Run
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
-    from sfumato.recipes.recipe import Step
+    from sfumato.recipes.step import Step
     from sfumato.releasing.decide import Decision
     from sfumato.releasing.destination import Destination
     from sfumato.releasing.outcome import PlanOutcome, TableOutcome

@@ -16,7 +16,8 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.kernels.threads import CompileAllowance
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.testing import table_of
 
 _KEYS = ("a", "b")

@@ -223,7 +223,8 @@ def _recipe(
 ) -> tuple[Recipe | None, Callable[[Release], Release] | None]:
     """The steps named, or those of the plan with its postprocessing; none beside a release."""
     from sfumato.cli.compare import method_of
-    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.recipes.recipe import Recipe
+    from sfumato.recipes.step import Step
     from sfumato.releasing.postprocess import postprocess
 
     plan, table = asked.plan, asked.table

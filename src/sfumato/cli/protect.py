@@ -81,7 +81,7 @@ def command() -> None:
 
 def _protect(method: Method, options: dict[str, Any]) -> None:
     from sfumato.io.codebook import codebook_path
-    from sfumato.recipes.recipe import Step
+    from sfumato.recipes.step import Step
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.data.scenario import Scenario
     from sfumato.data.table import Table
     from sfumato.recipes.plan import Plan
-    from sfumato.recipes.recipe import Step
+    from sfumato.recipes.step import Step
     from sfumato.study.protocol import LinkageLimits, Protocol
 
 _ADVICE = "allow more with --local and --everywhere, or name a method that protects more"
@@ -70,7 +70,8 @@ _ADVICE = "allow more with --local and --everywhere, or name a method that prote
 def command(source: str, **options: Any) -> None:
     """Carry out the owner's protocol."""
     from sfumato.cli.compare import method_of
-    from sfumato.recipes.recipe import Recipe, Step
+    from sfumato.recipes.recipe import Recipe
+    from sfumato.recipes.step import Step
     from sfumato.releasing.carry_out import carry_out
     from sfumato.releasing.decide import decide, require_secret_seed
     from sfumato.study.protocol import LinkageLimits

@@ -22,7 +22,8 @@ from sfumato.parties.identity import NAME, PartyCertificate, PartyIdentity
 from sfumato.parties.masks import FEWEST_PARTIES
 from sfumato.recipes.parts import locate
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.load import load_resources
 
 #: What the leader is called: its certificate is `leader.pem`.

@@ -20,7 +20,8 @@ from sfumato.errors import PlanError, UnknownNameError, count_noun, quoted
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
 from sfumato.recipes.parts import About, CountTable, Output, SeriesSpec, Source, locate, relative_to
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 #: The parts that a plan of several tables has beside them.
 _BESIDE_TABLES = frozenset({"tables", "release"})

@@ -16,7 +16,8 @@ from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 #: Methods that make records alike and so enforce what is demanded, and of those that move values some that
 #: meet it where nobody must be alike; the first is what a plan starts from. Recoding needs a hierarchy, or it

@@ -23,7 +23,8 @@ from sfumato.io import frames
 from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.load import inspect, is_plan, load_resources, read, read_counts
 from sfumato.releasing.read_release import read_release
 from sfumato.releasing.request import (

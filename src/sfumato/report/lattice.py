@@ -13,7 +13,8 @@ from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.methods.global_recoding import GlobalRecoding, LatticeOverview
 from sfumato.methods.recoding import Recoding
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.report import frame
 from sfumato.report.frame import Row, Spec, chart, layer, nominal, quantitative, tips
 

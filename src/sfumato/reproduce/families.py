@@ -13,7 +13,8 @@ from sfumato.data.rules import Rule
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.datasets import patients
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.reproduce.bench import DATA_SEED, numbers_of
 
 RECORDS = 2_000

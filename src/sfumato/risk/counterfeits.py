@@ -122,14 +122,14 @@ class CounterfeitInference(SensitiveMeasure):
         for name in self.sensitive_columns(evidence):
             *disclosed, own = values_of_releases(self, waves.earlier, evidence, name, with_own=True)
             assert own is not None  # it is of the original
-            told = _Attack.of(disclosed, everyone, own, rows)
-            if told is None:
+            attack = _FrequencyAttack.of(disclosed, everyone, own, rows)
+            if attack is None:
                 return Score.not_estimable(f"a value of `{name}` occurs twice in a class beside counterfeits")
-            scores[name] = self._count_hits(evidence, told)
+            scores[name] = self._count_hits(evidence, attack)
         worst = max(scores.values(), key=lambda each: each.value)
         return replace(worst, by_column={name: each.value for name, each in scores.items()})
 
-    def _count_hits(self, evidence: Evidence, attack: _Attack) -> Score:
+    def _count_hits(self, evidence: Evidence, attack: _FrequencyAttack) -> Score:
         """The share of the persons attacked whose value is guessed."""
         rows = evidence.source_rows
         assert rows is not None  # `why_not_traceable` saw to it
@@ -151,7 +151,7 @@ class CounterfeitInference(SensitiveMeasure):
 
 
 @dataclass(frozen=True, eq=False)
-class _Attack:
+class _FrequencyAttack:
     """The records beside counterfeits, and how probable each value of their class is for them."""
 
     records: Ints
@@ -167,7 +167,7 @@ class _Attack:
         waves: Sequence[Wave],
         own: DisclosedValues,
         rows: Ints,
-    ) -> _Attack | None:
+    ) -> _FrequencyAttack | None:
         """Look at all releases of a column; None if a value is twice beside counterfeits."""
         last = disclosed[-1]
         assert last is not None  # it is learnt from the release

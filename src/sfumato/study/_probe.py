@@ -12,7 +12,8 @@ from sfumato.core.params import Param
 from sfumato.core.run import Run
 from sfumato.errors import SfumatoError
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase, evaluate_replicates, usable
 
 #: Settings over the range that are looked at before the gap between two is narrowed.

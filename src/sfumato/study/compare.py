@@ -31,7 +31,8 @@ from sfumato.errors import (
     quoted,
 )
 from sfumato.recipes.demand import Demand, label_demands
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.cost import sample_tables
 from sfumato.study.evaluate import (
     EXPECTED_ERRORS,

@@ -29,7 +29,8 @@ from sfumato.data.column_store import active_store
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, SfumatoError
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EvaluationCase, score_of
 from sfumato.study.growth import Growth, Timings
 

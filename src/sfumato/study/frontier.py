@@ -11,7 +11,8 @@ import numpy as np
 
 from sfumato.core.measure import Measure
 from sfumato.core.run import Run
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study._probe import Probe
 from sfumato.study.evaluate import EvaluationCase, evaluate, usable
 

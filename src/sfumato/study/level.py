@@ -12,7 +12,7 @@ from sfumato.core.measure import Measure, Score
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.study._probe import Probe, ProbeResult
 from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase
 from sfumato.study.replicate_mean import ReplicateMean

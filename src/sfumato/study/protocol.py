@@ -23,7 +23,8 @@ from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError, count_noun
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.global_linkage import GlobalLinkage, distortion
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.study.evaluate import EvaluationCase, chance_of, evaluate

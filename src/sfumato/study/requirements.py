@@ -11,7 +11,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run, never_stop
 from sfumato.errors import ParameterError
 from sfumato.recipes.demand import Demand, label_demands
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.study._probe import SCAN_POINTS, Probe, ProbeResult
 from sfumato.study.evaluate import EvaluationCase, spreads_of
 from sfumato.study.replicate_mean import ReplicateMean

@@ -13,7 +13,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EXPECTED_ERRORS, EvaluationCase, evaluate, usable
 from sfumato.study.level import Target, level_of
 

@@ -19,7 +19,8 @@ from sfumato.data.table import Table
 from sfumato.engines.interface import Engine
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import SfumatoError
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.testing.components import COMPONENT_CHECKS
 from sfumato.testing.engines import FEW_RECORDS, PicklingEngine, ThreadEngine, columns_in_files, forms_of
 from sfumato.testing.secrecy import SENTINEL_WORD, assert_silent, noises

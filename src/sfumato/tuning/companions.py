@@ -16,7 +16,8 @@ from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.table import Table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import After, EvaluationCase
 
 #: How many records share each amount that would join them, tried from the mildest on.

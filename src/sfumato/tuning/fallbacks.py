@@ -14,8 +14,9 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, MissingDependencyError, UnreachableError
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_steps
+from sfumato.recipes.step import Step
 from sfumato.study.column_sentences import join_names
 from sfumato.study.evaluate import After, EvaluationCase
 from sfumato.study.requirements import weakest

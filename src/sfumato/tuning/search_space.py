@@ -15,7 +15,8 @@ import numpy as np
 
 from sfumato.core.method import Method
 from sfumato.core.params import Param, PerColumn
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 #: A point of the space: for each name of a choice what was chosen.
 Point = Mapping[str, float | int | str]

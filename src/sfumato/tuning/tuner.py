@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from sfumato.core.run import Run
 from sfumato.errors import Cancelled
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores, Shortfall, in_order
 from sfumato.tuning.proposals import Proposals
 from sfumato.tuning.time_budget import CONFIRMING, ENDING, LATE, SAMPLING, SEARCHING

@@ -8,7 +8,8 @@ from typing import Any
 
 from sfumato.core.measure import Measure
 from sfumato.core.requirement import parse_measure
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.report.charts import point_id
 from sfumato.report.words import remark
 from sfumato.study.compare import MethodAtLevel, Study

@@ -20,7 +20,8 @@ from sfumato.core.params import Columns, Condition, Param, Parameters, PerColumn
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from toys import SECRET_NUMBER, SECRET_WORD, Draw, Mean, Rounding, Sampling, Shift
 
 

@@ -25,7 +25,8 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import Cancelled, DataError, RefusedError, UnknownNameError
 from sfumato.front import in_native
 from sfumato.methods.microaggregation import Mdav
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,

@@ -16,7 +16,8 @@ from sfumato.data.constraints import clip
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def column(**facts) -> Column:

@@ -28,7 +28,8 @@ from sfumato.explain.formulas import in_letters
 from sfumato.explain.keys import cell, explain_keys
 from sfumato.explain.steps import ABSENT, follow_record
 from sfumato.explain.words import explain_score, meaning_of
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.combinations import UnsafeCombinations
 from sfumato.risk.linkability import Linkability

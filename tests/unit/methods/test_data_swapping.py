@@ -13,7 +13,8 @@ from sfumato.data.table import Table
 from sfumato.errors import RefusedError
 from sfumato.kernels.moves import combine_codes, margin_keeping_exchanges
 from sfumato.methods.data_swapping import DataSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def table_of(frame, kind=Kind.NOMINAL, **facts):

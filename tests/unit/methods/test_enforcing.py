@@ -23,7 +23,8 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
 from sfumato.methods.suppression import RecordSuppression
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 RUN = Run(seed=1)
 

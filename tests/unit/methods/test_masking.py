@@ -12,7 +12,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, RefusedError
 from sfumato.methods.masking import Masking
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def masked(values, keep, dtype=None, **facts):

@@ -22,7 +22,8 @@ from sfumato.methods.scalable_microaggregation import (
     first_component,
 )
 from sfumato.methods.univariate_microaggregation import IndividualRanking
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 METHODS = [Mdav, VMdav, Cbfs, SequentialMicroaggregation, MdavInParts, ProjectionMicroaggregation]
 by_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)

@@ -11,7 +11,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.methods.univariate_microaggregation import IndividualRanking, OptimalMicroaggregation
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 METHODS = [IndividualRanking, OptimalMicroaggregation]
 by_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)

@@ -18,7 +18,8 @@ from sfumato.methods._local_recoding import Canvas, natural_places
 from sfumato.methods.mondrian import Mondrian, coded_keys, target_classes
 from sfumato.methods.recoding import Recoding
 from sfumato.methods.sorted_generalisation import SortedGeneralisation
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 TREE = {"x": {"a": {}, "b": {}}, "y": {"c": {}, "d": {}, "e": {}}}
 

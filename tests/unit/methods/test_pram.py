@@ -15,7 +15,8 @@ from sfumato.methods.pram import Pram, corrected_counts
 from sfumato.methods.suppression import RecordSuppression
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 JOBS = pl.DataFrame({"job": ["cook"] * 6 + ["smith"] * 3 + [None] + ["king"]})
 

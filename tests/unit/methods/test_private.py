@@ -36,7 +36,8 @@ from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.private_marginals import _nearest, _partners
 from sfumato.methods.private_microaggregation import halve_boxes
 from sfumato.recipes.parts import Output
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.postprocess import postprocess
 
 #: Chance that a test of a right method fails: each draws anew in every run, so it must be very small.

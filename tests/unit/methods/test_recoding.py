@@ -22,7 +22,8 @@ from sfumato.methods._recoding import search as recoding_search
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.recoding import Recoding
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 TOWNS = Hierarchy.from_levels(
     pl.DataFrame(

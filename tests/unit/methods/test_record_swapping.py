@@ -15,7 +15,8 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, PlanError, RefusedError
 from sfumato.kernels.swaps import pair_up
 from sfumato.methods.record_swapping import TargetedSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 ROLES = {"hh": Role.HOUSEHOLD, "job": Role.KEY, "age": Role.KEY}
 

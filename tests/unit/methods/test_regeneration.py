@@ -19,7 +19,8 @@ from sfumato.front import protect
 from sfumato.methods.noise import UncorrelatedNoise
 from sfumato.methods.regeneration import MARGINALS, Regeneration, masked_cells, masked_marginals
 from sfumato.methods.safe_harbour import SafeHarbour
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def table_of(values, kind=Kind.NOMINAL, **facts):

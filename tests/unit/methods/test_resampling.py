@@ -15,7 +15,7 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.methods.resampling import Resampling
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.level import LevelStatus, Target, reach
 from sfumato.utility.transport import EarthMoversDistance

@@ -21,7 +21,7 @@ from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.kernels.rounding import RoundingCell, turns
 from sfumato.methods.rounding import MultivariateRounding, Rounding
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.risk.ranks import RankLinkage
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.level import Target, reach

@@ -11,7 +11,8 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, RefusedError
 from sfumato.front import protect
 from sfumato.methods.sampling import Sampling
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def _table(n, *, weight=None, household=None, person=None):

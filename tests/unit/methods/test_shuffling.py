@@ -16,7 +16,8 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, RefusedError, UnknownNameError
 from sfumato.kernels.shuffles import shuffle_in_windows, window_bounds
 from sfumato.methods.shuffling import DataShuffling, RankShuffling
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def table_of(frame, targets=(), **kinds):

@@ -14,7 +14,8 @@ from sfumato.errors import DataError, ParameterError, PlanError, RefusedError, U
 from sfumato.methods.coarsening import NaiveCoarsening
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.suppression import AttributeSuppression, RecordSuppression, TrivialRemoval
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def table_of(columns, roles=None, **facts):

@@ -14,7 +14,8 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, RefusedError
 from sfumato.methods.gaussian_copula import GaussianCopula
 from sfumato.methods.synthesis import Synthesis
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 KINDS = {
     "age": Kind.CONTINUOUS,

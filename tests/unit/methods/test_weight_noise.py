@@ -11,7 +11,8 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.weight_noise import WeightNoise
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 
 def noisy(weights, spread=0.1, seed=1, within=(), role=Role.OTHER, **columns):

@@ -16,7 +16,8 @@ from sfumato.parties.domain import PublicDomain
 from sfumato.parties.party_plan import PartiesSpec, PartyPlan
 from sfumato.parties.search import AgreedRecoding, search_apart, search_pooled
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 LEVELS = {
     "born": [["2001-02-03", "2001", "*"], ["2001-09-30", "2001", "*"], ["2002-01-01", "2002", "*"]],

@@ -23,7 +23,8 @@ from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.parts import Output, Source, fingerprint
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance
 from toys import Shift

@@ -22,7 +22,8 @@ from sfumato.errors import DataError, PlanError, RefusedError, UnknownNameError,
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from toys import (
     SECRET_NUMBER,
     SECRET_WORD,
@@ -672,8 +673,8 @@ def test_all_faults_of_a_list_of_steps_come_together():
 
 def test_a_fingerprint_is_taken_once(monkeypatch):
     taken = []
-    to_list = Recipe.to_list
-    monkeypatch.setattr(Recipe, "to_list", lambda self: taken.append(1) or to_list(self))
+    to_dict = Step.to_dict
+    monkeypatch.setattr(Step, "to_dict", lambda self: taken.append(1) or to_dict(self))
     step = Step(RankSwapping(), ("x",))
     recipe = Recipe((step,))
     assert {recipe.digest, recipe.digest, step.digest, step.digest} == {recipe.digest}

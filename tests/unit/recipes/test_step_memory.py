@@ -5,7 +5,8 @@ from polars.testing import assert_frame_equal
 
 from sfumato.core.run import Run
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.recipes.step_memory import StepMemory
 from toys import Rounding, numbers_table
 

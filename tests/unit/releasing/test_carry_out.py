@@ -35,7 +35,8 @@ from sfumato.methods.recoding import Recoding
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.parts import Output, Source, fingerprint
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing import copies
 from sfumato.releasing import destination as writing
 from sfumato.releasing import load as loading

@@ -17,7 +17,8 @@ from sfumato.errors import ParameterError
 from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out, load
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release

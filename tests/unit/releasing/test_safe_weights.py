@@ -18,7 +18,8 @@ from sfumato.methods.rounding import Rounding
 from sfumato.methods.sampling import Sampling
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.notes import notes_of
 from sfumato.releasing.postprocess import postprocess
 from sfumato.risk.individual import IndividualRisk

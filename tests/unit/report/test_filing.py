@@ -20,7 +20,8 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.recipes.parts import About, Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.evidence_file import change_note, data_card, evidence_of, schema

@@ -12,7 +12,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.recoding import Recoding, hierarchies_of
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.report import lattice
 from sfumato.report.lattice import lattices_of
 

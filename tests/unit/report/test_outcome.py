@@ -21,7 +21,8 @@ from sfumato.data.table import Table
 from sfumato.recipes.parts import About, Output, Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.report.fates import loss_sentences
 from sfumato.report.outcome import _of_each, _test

@@ -15,7 +15,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.recipes.parts import Output, Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.checksums import PRIVATE
 from sfumato.report.alternatives import rejected_candidates

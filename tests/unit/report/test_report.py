@@ -19,7 +19,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, WriteError
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.report import render, twin, write_report
 from sfumato.report.charts import charts
 from sfumato.report.content import public_digits

@@ -12,7 +12,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.microaggregation import Mdav
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.report import render, twin
 from sfumato.report.charts import charts
 from sfumato.report.class_sizes import class_sizes, size_group

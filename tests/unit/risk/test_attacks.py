@@ -26,7 +26,8 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
 from sfumato.explain.words import meaning_of
 from sfumato.methods.global_recoding import GlobalRecoding
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk._attack import AttackMeasure, AttackTrial, beyond_control, difference
 from sfumato.risk.singling_out import _cells, singles_among
 from sfumato.study.level import Target

@@ -20,7 +20,8 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError
 from sfumato.methods.global_recoding import GlobalRecoding
 from sfumato.methods.itemset_generalisation import ItemsetGeneralisation
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk import itemsets
 from sfumato.risk.combinations import LkcPrivacy, UnsafeCombinations
 from sfumato.risk.itemsets import KmAnonymity

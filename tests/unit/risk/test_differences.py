@@ -15,7 +15,8 @@ from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.series import Course
 from sfumato.data.table import Table
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.averaging import AveragingRisk
 from sfumato.risk.differences import DifferenceRisk
 

@@ -24,7 +24,8 @@ from sfumato.errors import RefusedError
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.suppression import RecordSuppression
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.individual import (
     HouseholdRisk,
     IndividualRisk,

@@ -21,7 +21,8 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.global_recoding import GlobalRecoding
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk._attack import arena_of, sides_of
 from sfumato.risk._membership_tests import TESTS, MembershipCase, look_for_members
 from sfumato.risk.membership import _threshold, choose_and_test, p_value_of_best

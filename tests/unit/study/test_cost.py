@@ -16,7 +16,8 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
 from sfumato.errors import Cancelled, DataError
 from sfumato.methods.microaggregation import Mdav
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study import cost
 from sfumato.study.cost import Cost, PlannedWork, duration, estimate, size
 from toys import CONTINUOUS, table_of

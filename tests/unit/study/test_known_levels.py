@@ -11,7 +11,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.study.compare import MethodAtLevel, Study, rank_outcomes
 from sfumato.study.frontier import Point
 from sfumato.study.known_levels import at_level, known_levels, same_method

@@ -26,7 +26,8 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, RefusedError, UnreachableError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.study.compare import MethodAtLevel, compare, rank_outcomes, require_reachable
 from sfumato.study.evaluate import EvaluationCase, evaluate

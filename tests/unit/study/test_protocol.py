@@ -19,7 +19,7 @@ from sfumato.data.table import Table
 from sfumato.errors import ParameterError, RefusedError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.study.protocol import LinkageLimits, carry_out_protocol, rounded_up, strengthen_in_rungs

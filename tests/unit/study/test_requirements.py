@@ -24,7 +24,8 @@ from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand, label_demands
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.requirements import _stronger, _WeakestSettingSearch, settings_from_mildest, weakest
 from shifts import Lost, Moved, Shift

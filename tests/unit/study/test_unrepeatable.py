@@ -12,7 +12,8 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.errors import ParameterError, PlanError
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.trail import randomness_of
 from sfumato.report import write_report
 from toys import Draw, Invented, Private, numbers_table

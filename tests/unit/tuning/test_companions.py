@@ -15,7 +15,8 @@ from sfumato.methods.univariate_microaggregation import IndividualRanking
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing.postprocess import postprocessor
 from sfumato.tuning.candidate import RecipeJudge
 from sfumato.tuning.companions import Companions

@@ -19,7 +19,8 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, MissingDependencyError, ParameterError, UnreachableError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.tuning import looks_at_sensitive, tune

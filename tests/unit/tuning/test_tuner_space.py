@@ -13,7 +13,8 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.tuning import derive_space
 from sfumato.tuning.candidate import Candidate, RecipeJudge, RecipeResult, RunScores

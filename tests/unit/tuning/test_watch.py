@@ -9,7 +9,8 @@ from sfumato.core.run import Run
 from sfumato.errors import Cancelled
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.tuning.time_budget import CONFIRMING, SAMPLING, TimeBudget, WorkClock, fitting
 
 SWAPPING, QUADRATIC = (Recipe((Step(method, ("x",)),)) for method in (RankSwapping(), Mdav()))

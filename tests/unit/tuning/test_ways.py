@@ -15,8 +15,9 @@ from sfumato.errors import UnreachableError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.starter import safe_steps
+from sfumato.recipes.step import Step
 from sfumato.releasing.postprocess import postprocessor
 from sfumato.study.evaluate import EvaluationCase
 from sfumato.study.requirements import weakest

@@ -22,7 +22,8 @@ from sfumato.methods.noise import CorrelatedNoise, UncorrelatedNoise
 from sfumato.methods.pram import Pram
 from sfumato.methods.rounding import Rounding
 from sfumato.methods.swapping import RankSwapping
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.utility.analytical_loss import AnalyticalLoss
 
 GRADES = [f"G{i}" for i in range(3, 10)]

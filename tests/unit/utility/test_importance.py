@@ -16,7 +16,8 @@ from sfumato.errors import PlanError
 from sfumato.methods.local_suppression import LocalSuppression
 from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.suppression import AttributeSuppression
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.utility.transport import EarthMoversDistance
 
 RNG = np.random.default_rng(5)

@@ -14,7 +14,8 @@ from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameE
 from sfumato.recipes.parts import About
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.profile import Profile
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.tuning.tuning_result import describe
 from sfumato.web.fields import Texts, names_in, settings_from, text_of
 from sfumato.web.tasks.base import Desk, read_plan, task

@@ -14,7 +14,7 @@ from sfumato.data.table import Table
 from sfumato.io.formats import FORMATS
 from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Step
+from sfumato.recipes.step import Step
 from sfumato.web.fields import Field, FormContext, Texts, field_of_columns, fields_of
 
 #: What a form sends for a file that is no resource of the plan yet.

@@ -15,7 +15,8 @@ from sfumato.core.run import Run
 from sfumato.data.table import Table
 from sfumato.recipes.demand import label_demands
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.recipes.step_memory import StepMemory
 from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import RULES, decide
