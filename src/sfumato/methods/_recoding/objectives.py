@@ -286,7 +286,7 @@ class KnownPopulation:
 def payout(
     lattice: GeneralisationLattice, table: Table, prices: Prices, population: Resource | None, run: Run
 ) -> PayoutObjective:
-    """What publisher-payout says of a node, against who knows the table's people, or those of a population."""
+    """What publisher-payout says of a node, against who knows the people of the table or of a population."""
     lost = measured_loss(lattice, table, MEASURES["non-uniform-entropy"], run)
     known = None if population is None else KnownPopulation.of(lattice, table, population, run)
     return PayoutObjective(**vars(lost), prices=prices, n=len(table), population=known)

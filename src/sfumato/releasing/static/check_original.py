@@ -59,6 +59,8 @@ def cover_of(script, column, spec, cell, labels):
         return lambda text: text in items or cell.endswith("|...}")
     if spec["kind"] == "group" and re.fullmatch(r".*[^*]\*+", cell, re.DOTALL):
         return lambda text: text.startswith(cell.rstrip("*"))
+    if spec["kind"] == "group" and re.fullmatch(r"\*+[^*].*", cell, re.DOTALL):
+        return lambda text: text.endswith(cell.lstrip("*"))
     plain = cell[1:] if spec["kind"] == "group" and cell.startswith("\\") else cell
     return lambda text: text == plain
 
