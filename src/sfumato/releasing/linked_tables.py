@@ -100,19 +100,21 @@ class Join:
         held = self._held_numbers(max((each.control for each in cases.values()), default=0.0), run)
         strangers = {name: part.original.take(self._rows_of(name, held)) for name, part in parts.items()}
         if len(held):
-            parts = {name: self._rehearsed(name, held, run.at("table", name)) for name in self.tables}
+            parts = {name: self._rehearse_without(name, held, run.at("table", name)) for name in self.tables}
         else:
             given = {
                 name: each.resources[CONTROL] for name, each in cases.items() if CONTROL in each.resources
             }
             known = all(name in given and number in given[name].schema for name, number in self.places)
             strangers = given if known else strangers
-        control = self._beside(strangers)
+        control = self._join_side_by_side(strangers)
         if len(held):  # those whom a record of theirs names beside them are not held
             control = control.take(np.flatnonzero(control.frame[self.number].is_in(held.implode())))
         return Evidence(
-            original=self._beside({name: part.original for name, part in parts.items()}),
-            release=Release.of(self._beside({name: part.release.table for name, part in parts.items()})),
+            original=self._join_side_by_side({name: part.original for name, part in parts.items()}),
+            release=Release.of(
+                self._join_side_by_side({name: part.release.table for name, part in parts.items()})
+            ),
             scenario=Scenario(scenario, tuple(self._known_columns(scenario))),
             resources={CONTROL: control} if len(control) else {},
         )
@@ -133,7 +135,7 @@ class Join:
         ]
         return np.flatnonzero(np.any([each.to_numpy() for each in found], axis=0))
 
-    def _rehearsed(self, name: str, held: pl.Series, run: Run) -> TableOutcome:
+    def _rehearse_without(self, name: str, held: pl.Series, run: Run) -> TableOutcome:
         """What would come of a table without some people."""
         part = self.parts[name]
         assert part.case is not None and part.case.make is not None  # noqa: PT018  — who sits out is said there
@@ -141,7 +143,7 @@ class Join:
         run = replace(run, resources={**run.resources, **part.case.resources})
         return replace(part, original=rest, release=part.case.make(rest, run.at("rehearsal")))
 
-    def _beside(self, tables: Mapping[str, Table]) -> Table:
+    def _join_side_by_side(self, tables: Mapping[str, Table]) -> Table:
         """Each record of a person beside each of theirs in the other tables; cells that none has missing."""
         owners = [_numbers(tables[name], number).alias("of") for name, number in self.places]
         sizes = [each.drop_nulls().value_counts().rename({"count": str(i)}) for i, each in enumerate(owners)]
