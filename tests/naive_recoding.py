@@ -151,7 +151,31 @@ def cell_cost(objective, name, value, level, column):
     return (len(members) - 1) / (len(TREES[name]) - 1)
 
 
-def value_of(objective, aggregate, records, keys, levels, *, failing, importance=None, balance=0.5):  # noqa: PLR0911
+def n_like(population, keys, levels, row):
+    """How many people of a population a record may be, as it is shown; nobody is like it less than itself."""
+
+    def may_be(key, level, shown, value):
+        return shown == "*" or (value is None if shown is None else value in covered(key, level, shown))
+
+    like = (
+        all(may_be(*each) for each in zip(keys, levels, row, person, strict=True)) for person in population
+    )
+    return max(sum(like), 1)
+
+
+def value_of(  # noqa: PLR0911
+    objective,
+    aggregate,
+    records,
+    keys,
+    levels,
+    *,
+    failing,
+    importance=None,
+    balance=0.5,
+    population=None,
+    price=4,
+):
     rows = shown_at(records, keys, levels)
     n = len(records)
     kept = {row: [i for i in members if i not in failing] for row, members in groups_of(rows).items()}
@@ -162,8 +186,12 @@ def value_of(objective, aggregate, records, keys, levels, *, failing, importance
         return n / (len(kept) + bool(failing))
     if objective == "payout":  # at the prices of Wan and others
         lost = value_of("non-uniform-entropy", aggregate, records, keys, levels, failing=failing)
-        sizes = [*(len(m) for m in kept.values()), len(failing)]
-        return lost + 300 / 1200 * sum(300 / size > 4 for size in sizes if size) / n
+        shown = {**kept, ("*",) * len(keys): [*failing, *kept.get(("*",) * len(keys), ())]}
+        sizes = [(len(m), len(m)) for m in (*kept.values(), failing) if m]
+        if population is not None:
+            sizes = [(len(m), n_like(population, keys, levels, row)) for row, m in shown.items() if m]
+        found = sum(count / size for count, size in sizes if 300 / size > price)
+        return lost + 300 / 1200 * found / n
     if objective == "classification":
         right = sum(max(Counter(records[i][3] for i in m).values()) for m in kept.values())
         return (n - right) / n

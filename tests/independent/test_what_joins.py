@@ -57,6 +57,8 @@ def test_the_intruder_shares_no_code_with_us():
         ("{a|b}", "c", False),
         ("{a|...}", "c", True),
         ("E11*", "E119", True),
+        ("*19", "E119", True),
+        ("*19", "E118", False),
         ("*", "f", True),
         ("", "f", True),
         ("f", "", True),

@@ -112,6 +112,7 @@ def test_exact_matches_and_links():
         (r"{a\|b|c}", "nominal", ("set", frozenset({"a|b", "c"}))),
         ("{a|...}", "nominal", ("set", frozenset({"a", "..."}))),
         ("E11*", "nominal", ("begins", "E11", 4)),
+        ("*19", "nominal", ("ends", "19", 3)),
         (r"\*", "nominal", ("is", "*")),
         ("1970-01-02", "date", ("is", 1.0)),
         ("07", "nominal", ("is", "07")),

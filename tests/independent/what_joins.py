@@ -83,7 +83,7 @@ def as_number(text):
 
 @cache
 def is_compatible(cell, truth):
-    """Whether a released cell may stand for a true value: the same, `[lo;hi]`, `{a|b}`, `E11*`, `*`, empty.
+    """Whether a released cell may stand for a true value: the same, `[lo;hi]`, `{a|b}`, `E11*`, `*19`, `*`, empty.
 
     A true value that the intruder does not know may be anything.
     """
@@ -98,6 +98,8 @@ def is_compatible(cell, truth):
         return "..." in members or any(is_compatible(each, truth) for each in members)
     if cell.endswith("*"):
         return truth.startswith(cell.rstrip("*"))
+    if cell.startswith("*"):
+        return truth.endswith(cell.lstrip("*"))
     return number is not None and number == as_number(cell)
 
 

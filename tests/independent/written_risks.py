@@ -121,6 +121,8 @@ def cell_of(text, kind, codes=frozenset()):
         coarse = ("is", text[1:])
     if coarse is None and text[-1] == "*":
         coarse = ("begins", text.rstrip("*"), len(text))
+    if coarse is None and text[0] == "*":
+        coarse = ("ends", text.lstrip("*"), len(text))
     return coarse or ("is", _value(text, kind))
 
 
@@ -171,6 +173,8 @@ def covers(cell, value):
         return isinstance(value, float) and cell[1] <= value <= cell[2]
     if cell[0] == "set":
         return value in cell[1] or REST in cell[1]
+    if cell[0] == "ends":
+        return str(value).endswith(cell[1])
     if cell[0] == "begins":
         return str(value).startswith(cell[1])
     return cell in {STAR, ("is", value)}

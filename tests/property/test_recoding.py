@@ -92,6 +92,34 @@ def test_importances_and_balance_are_those_of_a_naive_scan(  # noqa: PLR0917
     assert f"{release.figures['loss']:.6g}" == f"{wanted.value:.6g}"
 
 
+@examples(60)
+@given(
+    records=people(),
+    others=people(),
+    k=st.integers(1, 3),
+    suppression=st.sampled_from([0, 30, 100]),
+    price=st.sampled_from([4.0, 40.0, 100.0]),
+)
+def test_the_payout_against_who_knows_a_population_is_that_of_a_naive_scan(
+    records, others, k, suppression, price
+):
+    """The population has gaps, and may lack people of the table, or most of them."""
+    population = [record[:3] for record in others]
+    given = {"k": k, "objective": "payout", "suppression": suppression}
+    wanted = naive(
+        records, ("a", "b", "c"), model="", aggregate="", population=population, price=price, **given
+    )
+    method = GlobalRecoding(population="everybody", price=price, **given)
+    here = Run(seed=1, resources={**RESOURCES, "everybody": table_of(others)})
+    if wanted is None:
+        with pytest.raises(UnreachableError):
+            method.apply(table_of(records), here)
+        return
+    release = method.apply(table_of(records), here)
+    assert tuple(release.fitted.levels[key] for key in "abc") == wanted.levels
+    assert f"{release.figures['payout']:.6g}" == f"{wanted.value:.6g}"
+
+
 # What is asked holds --------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ _BETWEEN, _MISSING = "\x1f", "\x00"
 _EVERY = re.compile(EVERY + r"\s*$")
 
 #: What would not be read back if it stood in the name of a column.
-_UNREADABLE = re.compile(r"[+,<>=]|\sand\s|\sof\s+\d+\s*$|^\s|\s$|^$")
+_UNREADABLE = re.compile(r"[+,<>=]|\sand\s|(^|\s)of\s+\d+\s*$|^\s|\s$|^$")
 
 #: What it has of the measure that it scores in each group.
 _INHERITED = (

@@ -173,6 +173,7 @@ class Counting:
 
     people: bool = False  # True: it counts the people of the table seen
     joins_person_records: bool = False  # True: records that a column joins are judged as one person's
+    sees_joined_rows: bool = False  # True: of linked tables it is asked of a person's records side by side
     pools_copies: bool = False  # True: of copies put one below the other it measures the risk of all
     intruder_records_only: bool = False  # True: it looks only at the records that the intruder holds
     averages_columns: bool = False  # True: its number is a mean over the columns that the intruder knows

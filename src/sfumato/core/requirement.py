@@ -118,9 +118,12 @@ class Requirement:
         level = _number(form["level"]) if form else math.nan
         confidence = _number(form["confidence"]) if form and form["confidence"] else None
         if form is None or not math.isfinite(level) or math.isnan(confidence or 0.0):
+            in_groups = (
+                "`k >= 5 in every region`, or `k >= 5 in every region of 200` to judge smaller ones as one"
+            )
             raise PlanError(
                 f"`{text}` is not a requirement: a measure, a comparison and a number",
-                hint="write it like `rank-linkage >= 0.45`",
+                hint=f"write it like {in_groups if ' every' in str(text) else '`rank-linkage >= 0.45`'}",
             )
         settings = f"({form['settings']})" if form["settings"] else ""
         measure = parse_measure(form["measure"] + settings)

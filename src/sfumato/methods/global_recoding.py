@@ -70,8 +70,8 @@ class GlobalRecoding(EnforcingMethod):
     objectives: *granularity*, *precision*, *non-uniform-entropy*, *discernibility*, *average-class-size* are
     the measures of these names (generalised-information-loss, precision-loss …), *classification* the
     classification-metric of the ``target``, and *payout* one minus publisher-payout, at prices of your own,
-    against an adversary who knows who is in the table (Wan and others, 2015); suppressed records count as one
-    class there.
+    against an adversary who knows who is in the table or, with a ``population``, only that people are of it
+    (Wan and others, 2015); suppressed records count as one class of wildcards there, left out or not.
 
     See Also
     --------
@@ -106,7 +106,7 @@ class GlobalRecoding(EnforcingMethod):
 
     **Cost.** One pass over the data, then a roll-up of the distinct combinations for each node evaluated;
     bounds exclude most nodes. Policies other than *category* for keys with missing values, and models that do
-    not follow from the classes (k-map, LKC …), cost a pass for each node.
+    not follow from the classes (k-map, LKC …), cost a pass for each node; so does a ``population``.
 
     Examples
     --------
@@ -176,6 +176,13 @@ class GlobalRecoding(EnforcingMethod):
     loss: float = param(300.0, "What a re-identified person costs the publisher.", ge=0, **_PRICED)
     gain: float = param(300.0, "What a re-identified person is worth to the adversary.", ge=0, **_PRICED)
     price: float = param(4.0, "What an attempt costs the adversary.", ge=0, **_PRICED)
+    population: Resource | None = param(
+        None,
+        "The population among whom the adversary looks; by default the adversary knows who is in the table.",
+        holds="table",
+        when="objective=payout",
+        advanced=True,
+    )
     local: bool = param(
         default=False,
         help=(
@@ -283,7 +290,7 @@ class GlobalRecoding(EnforcingMethod):
             return measured_loss(lattice, table, MEASURES[self.objective], part.run), ()
         if self.objective == "payout":
             prices = Prices(self.benefit, self.loss, self.gain, self.price)
-            return payout(lattice, table, prices, part.run), ()
+            return payout(lattice, table, prices, self.population, part.run), ()
         if self.objective == "discernibility":
             return DiscernibilityObjective(flat, n), ()
         if self.objective == "average-class-size":

@@ -1,6 +1,8 @@
-"""Masking: of each code or name the first characters stay, and stars stand for the rest."""
+"""Masking: of each code or name the first or last characters stay, and stars stand for the rest."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import polars as pl
 
@@ -9,7 +11,7 @@ from sfumato.core.params import PerColumn, param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.levels import KeyLevels
-from sfumato.data.generalised.nodes import WILDCARD, canonical_text
+from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.schema import Kind
@@ -17,17 +19,20 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, count_noun
 from sfumato.methods._analyst_notes import GROUPED
 
+#: What could not be told from the signs of generalised values.
+_UNREADABLE = r"\*|^\\"
+
 
 class Masking(Method):
-    r"""Keep the first characters of each code or name, and show stars for the rest.
+    r"""Keep the first or the last characters of each code or name, and show stars for the rest.
 
     .. math::
 
-        y_{ij} = x_{ij}[1 \dots c_j]\;{*}\dots{*}
+        y_{ij} = x_{ij}[1 \dots c_j]\;{*}\dots{*} \quad\text{or}\quad {*}\dots{*}\;x_{ij}[-c_j \dots -1]
 
     where :math:`c_j` is the number of characters that stay. If all values of a column have one length, there
-    is a star for each masked character (``9372*``), else one star for all of them (``E11*``). A value that
-    would be shown entirely is shown as ``*``.
+    is a star for each masked character (``9372*``, ``****1``), else one star for all of them (``E11*``). A
+    value that would be shown entirely is shown as ``*``.
 
     See Also
     --------
@@ -43,9 +48,9 @@ class Masking(Method):
     **Guarantees.** None: masking is no protection by itself. What is left may still be unique, alone or
     together with other columns: require k of the release.
 
-    **Risk to know.** Values with a rare beginning stay rare. Only beginnings can stay: measures read what a
-    beginning stands for, and so count it as the intruder does; the last digits of a number often tell a
-    person as well as all of them.
+    **Risk to know.** Values with a rare beginning or end stay rare. Measures read what is left as all values
+    that begin or end so, as the intruder does. The last digits of a number often tell a person as well as all
+    of them: of ten thousand people, four last digits are nearly a number of their own.
 
     **Ties, missing, weights.** Equal values are masked alike. Missing values stay missing. Weights are not
     used.
@@ -79,12 +84,19 @@ class Masking(Method):
 
     keep: PerColumn[int] = param(
         3,
-        "Number of characters that stay, counted from the first.",
+        "Number of characters that stay.",
         ge=1,
         le=1000,
         unit="characters",
         symbol="c",
         label="Characters that stay",
+    )
+
+    end: Literal["first", "last"] = param(
+        "first",
+        "Which characters stay.",
+        choices={"first": "The first ones: `93***`.", "last": "The last ones: `***21`."},
+        label="Which end stays",
     )
 
     def refuses(self, table: Table) -> str | None:
@@ -95,24 +107,25 @@ class Masking(Method):
         """Mask one column after the other."""
         protected = table
         for name in run.track(self.title, table.chosen, len(table.chosen)):
-            protected = _mask(protected, name, self.keep[name])
+            protected = _mask(protected, name, self.keep[name], last=self.end == "last")
         note = "masking is no protection by itself: what is left of a value may still be unique, so require k"
         return Release.record_by_record(protected, notes=(note,))
 
 
-def _mask(table: Table, name: str, keep: int) -> Table:
+def _mask(table: Table, name: str, keep: int, *, last: bool) -> Table:
     present = pl.Series(~table.missing(name))
     texts = canonical_text(table.frame[name]).zip_with(present, pl.Series([None], dtype=pl.String))
-    starred = int(texts.str.contains(WILDCARD, literal=True).sum())
-    if starred:
+    unreadable = int(texts.str.contains(_UNREADABLE).sum())
+    if unreadable:
         raise DataError(
-            f"masking must be given values without stars, got: {count_noun(starred, 'record')} with one in "
-            f"`{name}`",
+            "masking must be given values without stars, or a backslash in front, got: "
+            f"{count_noun(unreadable, 'record')} with one in `{name}`",
             hint="replace them by another character before",
         )
     if not present.any():
         return table
-    key = KeyLevels.of(table, name, from_prefix(texts.drop_nulls(), lengths=(keep,), name=name), "raise")
+    cut = from_prefix(texts.drop_nulls(), lengths=(keep,), name=name, last=last)
+    key = KeyLevels.of(table, name, cut, "raise")
     lengths = texts.str.len_chars()
     shown = lengths < keep if lengths.n_unique() > 1 + lengths.has_nulls() else lengths <= keep
     return to_wildcard(key.write(table, 1), name, shown.fill_null(value=False).to_numpy())

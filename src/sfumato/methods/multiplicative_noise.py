@@ -17,6 +17,12 @@ from sfumato.data.table import Table
 from sfumato.kernels.arrays import Floats
 from sfumato.methods.noise import deviations, match_covariance, moments_of, normals, stream, why_missing
 
+#: What is said of every largest distance of a factor from one.
+SPREAD: dict[str, Any] = {
+    "gt": 0, "lt": 1, "symbol": "β", "log": True, "tune": (1e-3, 0.999), "drive": True,
+    "hint": "0.1 changes a value by at most a tenth",
+}  # fmt: skip
+
 
 class FactorNoise(BlockMethod):
     """Multiplies by factors of mean one. Write ``draw``; there is one pass and nothing to summarise."""
@@ -124,17 +130,7 @@ class UniformNoise(FactorNoise):
     title = "Multiplicative noise (uniform)"
     references = ("nayak2011", "hundepool2012", "domingoferrer2020")
 
-    spread: float = param(
-        0.1,
-        "Largest distance of a factor from one.",
-        gt=0,
-        lt=1,
-        symbol="β",
-        log=True,
-        tune=(1e-3, 0.999),
-        drive=True,
-        hint="0.1 changes a value by at most a tenth",
-    )
+    spread: float = param(0.1, "Largest distance of a factor from one.", **SPREAD)
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """Draw uniform factors."""

@@ -8,6 +8,7 @@ from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import param
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
+from sfumato.methods.multiplicative_noise import SPREAD
 
 
 class WeightNoise(ColumnMethod):
@@ -62,17 +63,7 @@ class WeightNoise(ColumnMethod):
     kinds = frozenset({Kind.CONTINUOUS})
     references = ("willenborg2001", "hundepool2012")
 
-    spread: float = param(
-        0.1,
-        "Largest change of a weight, as a share of it.",
-        gt=0,
-        lt=1,
-        symbol="β",
-        log=True,
-        tune=(1e-3, 0.999),
-        drive=True,
-        hint="0.1 changes a weight by at most a tenth",
-    )
+    spread: float = param(0.1, "Largest change of a weight, as a share of it.", **SPREAD)
 
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Floats:
         """Draw the changes, and take out what they would change of the total."""

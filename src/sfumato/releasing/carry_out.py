@@ -115,7 +115,8 @@ def _carry_out(
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
     beside = count_beside(plan, table, made[0], run)
-    judgements = (*_judge(plan, table, made, run, maker(plan, protect)), *beside.judgements)
+    case = EvaluationCase(table, resources=run.resources, control=plan.control, make=maker(plan, protect))
+    judgements = (*_judge(plan, case, made, run), *beside.judgements)
     member = None if plan.series is None else SeriesMember.of(plan, table, made[0], run)
     lost, stake = losses(table, made[0]), key_exposure_of(plan, table, made[0], run)
     if plan.output.shuffle:
@@ -132,7 +133,7 @@ def _carry_out(
     broken = max(found, key=lambda each: sum(violation.records for violation in each))
     further = tuple(made[1:])
     return TableOutcome(
-        plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member, beside
+        plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member, beside, case
     )
 
 
@@ -146,10 +147,7 @@ def _shuffle_records(release: Release, table: Table, run: Run) -> Release:
     return reorder(release, run.at(table).rng("shuffle").permutation(len(release.first)))
 
 
-def _judge(
-    plan: Plan, table: Table, copies: Sequence[Release], run: Run, make: Make
-) -> tuple[Judgement, ...]:
-    case = EvaluationCase(table, resources=run.resources, control=plan.control, make=make)
+def _judge(plan: Plan, case: EvaluationCase, copies: Sequence[Release], run: Run) -> tuple[Judgement, ...]:
     judged = judge_copies(copies, case, plan.demands, run)
     return tuple(
         Judgement(

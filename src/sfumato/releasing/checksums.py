@@ -19,7 +19,7 @@ from sfumato.recipes.parts import fingerprint
 
 PRIVATE, SUMS = "private", "SHA256SUMS"
 #: The scripts that check a release without sfumato: what leaves, and in ``private`` what needs the original.
-CHECK, CHECK_ORIGINAL = "check_release.py", "check_original.py"
+CHECK, CHECK_ORIGINAL, CHECK_LATTICE = "check_release.py", "check_original.py", "check_lattice.py"
 #: A signature of a list, which someone may put beside it; nobody here touches or checks it.
 SIGNATURES = tuple(
     f"{folder}{SUMS}.{ending}" for folder in ("", f"{PRIVATE}/") for ending in ("sig", "asc", "minisig")

@@ -17,6 +17,7 @@ from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.checksums import (
     CHECK,
+    CHECK_LATTICE,
     CHECK_ORIGINAL,
     OVERRIDES,
     PRIVATE,
@@ -37,7 +38,9 @@ REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE = "report.html", "report.json", "evidence.
 CHANGE_NOTE, DATA_CARD = "change-note.md", "data-card.md"
 
 #: What every release writes into its private part; the rest of that (keys, ledgers) outlives a release.
-_WRITTEN = frozenset({PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS, CHECK_ORIGINAL})
+_WRITTEN = frozenset(
+    {PLAN, REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, TRAIL, SUMS, CHECK_ORIGINAL, CHECK_LATTICE}
+)
 #: Names that no table may have.
 _TAKEN = frozenset({REPORT, TWIN, EVIDENCE, EVIDENCE_PAGE, CHANGE_NOTE, DATA_CARD, CHECK, SUMS, PRIVATE})
 
@@ -106,7 +109,8 @@ class ReleaseFolder:
             self._write_tables(decision, _in(placed, fresh / PRIVATE))
             hashes = {name: fingerprint(fresh / name) for name in _public(fresh)}
             texts = {f"{PRIVATE}/{PLAN}": placed.to_toml(), **pages(hashes), **_mappings(decision)}
-            texts |= {CHECK: read_script(CHECK), f"{PRIVATE}/{CHECK_ORIGINAL}": read_script(CHECK_ORIGINAL)}
+            owners = {f"{PRIVATE}/{name}": read_script(name) for name in (CHECK_ORIGINAL, CHECK_LATTICE)}
+            texts |= {CHECK: read_script(CHECK), **owners}
             with Staging() as inner:
                 for name, text in texts.items():
                     inner.write_text(fresh / name, text, private=name.startswith(f"{PRIVATE}/"))

@@ -23,6 +23,7 @@ from sfumato.releasing.key_exposure import KeyExposure, warnings_of
 from sfumato.releasing.notes import total_budget
 from sfumato.releasing.series import SeriesMember
 from sfumato.study.column_changes import Loss
+from sfumato.study.evaluate import EvaluationCase
 from sfumato.version import __version__
 
 
@@ -87,7 +88,8 @@ class TableOutcome:
     the release does not keep; ``lost`` what became of each column, and ``stake`` who is alone in the
     keys; ``notes`` what else the owner should know. Of several ``copies`` the release is the first, and they
     are judged together. A ``member`` of a series of releases is judged beside the earlier ones;
-    ``beside`` are the tables of counts that leave with it.
+    ``beside`` are the tables of counts that leave with it. The ``case`` is what it was judged by, for those
+    who rehearse it together with other tables.
     """
 
     plan: Plan
@@ -102,6 +104,7 @@ class TableOutcome:
     further: tuple[Release, ...] = ()
     member: SeriesMember | None = None
     beside: CountsBeside = field(default_factory=CountsBeside)
+    case: EvaluationCase | None = field(default=None, repr=False)
 
     @property
     def copies(self) -> tuple[Release, ...]:

@@ -1,24 +1,31 @@
-"""Certificates of linkages in the private evidence: prices with which their optimum can be checked again.
+"""Certificates in the private evidence, with which an optimum can be checked again without sfumato.
 
-Only of small files and plain numbers: `check_original.py` computes the distances anew by itself.
+Of a linkage they are its prices, of small files and plain numbers: `check_original.py` computes the distances
+anew by itself. Of a recoding they are its levels and hierarchies: `check_lattice.py` goes through the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.measure import APPROACH, Measure, Score
+from sfumato.data.generalised.levels import KeyLevels
+from sfumato.data.generalised.nodes import WILDCARD
+from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Codes, Ints
+from sfumato.methods.recoding import Recoding
 from sfumato.releasing.outcome import TableOutcome
 from sfumato.report.release_scores import ReleaseScores
 from sfumato.risk.global_linkage import Certificate
 
 #: More records are not compared pair by pair in plain Python.
 MAX_RECORDS = 2000
+#: Keys of more values are not told.
+MAX_VALUES = 50_000
 
 
 def certificates_of(tables: Iterable[ReleaseScores]) -> list[dict[str, Any]]:
@@ -29,6 +36,9 @@ def certificates_of(tables: Iterable[ReleaseScores]) -> list[dict[str, Any]]:
 
 def _certificates(scores: ReleaseScores) -> Iterator[dict[str, Any]]:
     part = scores.part
+    fitted, steps = part.release.fitted, part.release.provenance
+    if isinstance(fitted, Recoding) and steps and "nodes_looked_at" in steps[0].figures:
+        yield _levels_of(part, fitted, steps[0].columns)
     for intruder in scores.intruders:
         names = sorted(name for name in intruder.known if name in part.release.first.schema)
         for measure, score in intruder.risks.values():
@@ -47,6 +57,32 @@ def _certificates(scores: ReleaseScores) -> Iterator[dict[str, Any]]:
                     "row_prices": proof.row_prices.tolist(),
                     "column_prices": proof.column_prices.tolist(),
                 }
+
+
+def _levels_of(part: TableOutcome, fitted: Recoding, columns: Sequence[str]) -> dict[str, Any]:
+    """The level of each key and what is to be known of its hierarchy; or why that is not told."""
+    named, known = fitted.hierarchies, part.release.resources
+    trees = {name: known.get(str(named[name])) for name in columns} if named else {}
+    found: dict[str, Any] = {"levels": {name: fitted.levels[name] for name in columns}}
+    sound = {name: each for name, each in trees.items() if isinstance(each, Hierarchy)}
+    if len(sound) < len(columns) or any(each.root != WILDCARD for each in sound.values()):
+        return {**found, "why": "a key has no hierarchy with * at its root"}
+    keys = {name: KeyLevels.of(part.original, name, tree) for name, tree in sound.items()}
+    if sum(len(each.leaves) for each in keys.values()) > MAX_VALUES:
+        return {**found, "why": f"the keys have more than {MAX_VALUES:,} values"}
+    rows = {name: _rows_of(tree, keys[name].leaves[1:]) for name, tree in sound.items()}
+    return {**found, "hierarchies": rows}
+
+
+def _rows_of(tree: Hierarchy, leaves: Codes) -> dict[str, Any]:
+    """The labels of these leaves at each level, and how many leaves each label covers."""
+    labels, sizes = [], []
+    for level in range(tree.height):
+        codes = tree.leaf_codes(level)
+        own = tree.labels(level).gather(codes[leaves]).to_list()
+        labels.append(own)
+        sizes.append(dict(zip(own, np.bincount(codes)[codes[leaves]].tolist(), strict=True)))
+    return {"rows": [list(row) for row in zip(*labels, strict=True)], "sizes": sizes}
 
 
 def _is_simple(part: TableOutcome, names: list[str], measure: Measure, score: Score) -> bool:

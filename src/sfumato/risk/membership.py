@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score, Tells
+from sfumato.core.measure import Counting, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
@@ -51,7 +51,8 @@ class MembershipInference(AttackMeasure):
     suppressed: that says nothing.
 
     **Units.** Persons are counted, each by the record that looks most like a member's; with several records
-    of a person each test is tried by their mean, too.
+    of a person each test is tried by their mean, too. Tables that a plan releases together are judged each
+    alone and side by side, each record of a person beside those of the others; the worst counts.
 
     **Cost.** A look at each released record for each one attacked, twice, and at up to 10,000 people.
     """
@@ -69,6 +70,7 @@ class MembershipInference(AttackMeasure):
         "made for the method that was used may reveal more.",
     )
     title = "Membership inference"
+    counts = Counting(pools_copies=True, compares_kept_relations=True, sees_joined_rows=True)
     references = (
         "vanbreugel2023", "yeom2018", "hayes2019", "chen2020", "hilprecht2019", "yale2020", "westfall1993",
     )  # fmt: skip

@@ -27,22 +27,38 @@ ZIP_CODES = "zip-codes"
 _MIN_PEOPLE = 20_000  # a zip code of three digits has more, or is 000
 _OLDEST = 89  # ages above are one category
 
-#: Names of columns by the letter of their kind, where values say little: numbers of things, and images.
+#: Names of columns by the letter of their kind, of a person or of relatives, employers and household members.
+#: An identifier is one however often it occurs, and so is a part of it.
 _NAMED = {
+    "A": "surname* (last|first|middle|maiden|given|family|full|nick)_?names? forename* initials next_of_kin "
+    "(patient|person|insured|subscriber|guardian|relative|spouse|mother|father|parent|child)s?_?names? "
+    "employer(?!_[a-z]) employer_name*",
+    "D": "phone* telephone* tel tel_n* mobile(?!_home) cell_?phone* pager*",
     "E": "fax*",
-    "H": "mrn medical_record* chart_n* record_n*",
-    "I": "beneficiary* member_n* policy_n* subscriber* mbi hicn",
-    "J": "account* acct* iban",
-    "K": "licen*_n* licence* license* certificate_n* npi dea_n*",
-    "L": "vin vehicle_id* vehicle_n* licen*_plate* plate* chassis*",
-    "M": "serial* device_id* device_n* imei udi mac_address*",
-    "N": "url* website* web_address*",
-    "O": "ip ip_addr* ipv4 ipv6",
-    "P": "biometric* finger*print* voice*print* retina* iris_scan* face_print*",
-    "Q": "photo* portrait* picture* image image_* face_image*",
+    "F": "e_?mail* mail_address*",
+    "G": "ssn* social_security*",
+    "H": "mrn medical_record* chart_n* record_n* patient_(id|no|num*)",
+    "I": "beneficiary* member_(id|n*) policy_n* subscriber* mbi hicn? "
+    "(health_plan|medicare|medicaid|insurance)_(id|no|num*)",
+    "J": "account* acct* iban (card|billing)_(no|num*) credit_card*",
+    "K": "licen*_n* licence* license* certificate_(id|n*) passport* npi dea_n*",
+    "L": "vin vehicle_(id*|n*|serial*) licen*_plate* plate* chassis* registration_(no|num*)",
+    "M": "serial* device_(id*|n*) implant_id* imei udi mac_address*",
+    "N": "url* website* web_address* homepage*",
+    "O": "ip ip_?addr* ipv4 ipv6",
+    "P": "biometric* finger_?print* voice_?print* retina* iris_scan* face_?print*",
+    "Q": "photo* portrait* picture* image image_* face_image* selfie*",
+    "R": "uuid guid barcode* specimen_id* (accession|prescription|trial)_(no|num*)",
 }
 _AGES, _BIRTHS = "age ages age_*", "birth* born dob yob bday"
-_PARTS_OF_DATES = "month weekday day_of_week day_of_month day_of_year week_of_year quarter qtr"
+_PARTS_OF_DATES = (
+    "month weekday dow day_of_week day_of_month day_of_year week_of_year quarter qtr season "
+    "(admission|adm|discharge|birth|death|visit|service)_?(day|week)"
+)
+_PLACES = (
+    "street* address* block_group* census_tract* tract* geo_?code* geohash* lat lon lng longitude* township* "
+    "parish* neighbo*rhood*"
+)
 _ZIP_CODES = "zip* *zip *zip3 *zip5 postal* post*code"
 _PREFIX = r"^(\d{1,3})[*xX#]*$"
 
@@ -55,7 +71,8 @@ class SafeHarbourViolations(Measure):
         \left|\{ c : c \text{ shows an identifier of } 45\ \mathrm{CFR}\ 164.514(b)(2)(i) \}\right|
 
     where the kinds of identifiers are those of the ``rule``. *identifiers* are names and numbers, (A) and (D)
-    to (R): a column breaks it by its role, by what its name says, and by what its values look like. *places*,
+    to (R), of persons or of their relatives, employers and household members: a column breaks it by its role,
+    by what its name says, and by what its values look like. *places*,
     (B): any place smaller than a State; of a zip code the first three digits may be shown where more than
     20,000 people live, by the table ``zip-codes`` (columns ``zip`` and ``population_count``), and 000 for all
     others. *dates*, (C): any part of a date but its year, and ages above 89, or years of birth that
@@ -169,7 +186,8 @@ class SafeHarbourViolations(Measure):
         larger = set(evidence.original.schema.resolve(self.larger))
         for name in table.names:
             facts = Facts(table.frame[name])
-            if name in larger or not any(concept.about == "place" for concept in facts.concepts):
+            is_place = any(each.about == "place" for each in facts.concepts) or facts.name_contains(_PLACES)
+            if name in larger or not is_place:
                 continue
             if not facts.name_contains(_ZIP_CODES):
                 yield name, "(B) a place smaller than a State"

@@ -72,6 +72,11 @@ def test_a_name_that_would_not_be_read_back_is_no_group():
         Groups(("a+b",))
     with pytest.raises(PlanError, match="does not name groups"):
         Requirement.parse("k >= 2 in every a+a")
+    for text in ("k >= 5 in every", "k >= 5 in every of 200"):
+        with pytest.raises(PlanError) as caught:
+            Requirement.parse(text)
+        assert "in every region" in str(caught.value.hint)
+        assert "of 200`" in str(caught.value.hint)
 
 
 def test_the_worse_side_is_refused_in_groups_too():

@@ -404,16 +404,26 @@ def test_a_group_of_one_value_is_told():
     assert not [note for note in release.provenance[0].notes if "one value only" in note]
 
 
+@pytest.mark.parametrize("population", [None, "everybody"])
 @pytest.mark.parametrize("prices", [{}, {"loss": 900.0, "price": 60.0}, {"gain": 0.0}])
-def test_the_payout_of_the_lattice_is_that_of_the_measure(prices):
+def test_the_payout_of_the_lattice_is_that_of_the_measure(prices, population):
     """Of the node that was found: one minus the measure, which the search has minimised."""
-    table = people(60)
-    keys = ["age", "job", "town"]
-    release = GlobalRecoding(k=2, objective="payout", **prices).apply(table, RUN)
+    table, keys = people(60), ["age", "job", "town"]
+    everybody = people(400).select(keys).take(np.arange(15, 400))  # some of the table are not of it
+    run = replace(RUN, resources={**RUN.resources, "everybody": everybody})
+    release = GlobalRecoding(k=2, objective="payout", population=population, **prices).apply(table, run)
     released = Release.of(release.table.select(keys), source_rows=release.source_rows)
-    found = registry.measure("publisher-payout")(**prices).score(Evidence(table.select(keys), released), RUN)
+    knows = {} if population is None else {"knows": "population", "population": population}
+    evidence = Evidence(table.select(keys), released, resources={"everybody": everybody})
+    found = registry.measure("publisher-payout")(**prices, **knows).score(evidence, run)
     assert release.figures["payout"] == pytest.approx(1 - found.value, abs=1e-9)
     assert not any("not proved" in note for note in release.notes)
+
+
+def test_a_population_that_lacks_a_key_is_refused():
+    run = replace(RUN, resources={**RUN.resources, "everybody": people(9).select(["age", "job"])})
+    with pytest.raises(RefusedError, match="needs all keys in `everybody`, which lacks `town`"):
+        GlobalRecoding(k=2, objective="payout", population="everybody").apply(people(9), run)
 
 
 def test_the_payout_of_several_records_of_a_person_is_refused():

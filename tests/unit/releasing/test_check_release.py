@@ -1,6 +1,7 @@
 """The script in the folder: it accepts what was released, as sfumato counts it, and nothing that was tampered with."""
 
 import hashlib
+import itertools
 import json
 import random
 import re
@@ -19,14 +20,16 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.carry_out import carry_out
-from sfumato.releasing.checksums import CHECK, CHECK_ORIGINAL
+from sfumato.releasing.checksums import CHECK, CHECK_LATTICE, CHECK_ORIGINAL
 from sfumato.releasing.claims import claims_of
 from sfumato.releasing.decide import decide
 from sfumato.releasing.folder import ReleaseFolder
 from sfumato.releasing.outcome import tally
 
 STATIC = Path(sfumato.__file__).parent / "releasing" / "static"
-SCRIPT, OWNER = (runpy.run_path(str(STATIC / name)) for name in (CHECK, CHECK_ORIGINAL))
+SCRIPT, OWNER, LATTICE = (
+    runpy.run_path(str(STATIC / name)) for name in (CHECK, CHECK_ORIGINAL, CHECK_LATTICE)
+)
 
 COLUMNS = """
 [columns]
@@ -156,7 +159,7 @@ def test_it_runs_alone_in_the_folder(folders, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [SUMS, CHECK, "evidence.json", "out.csv"]
 
 
-@pytest.mark.parametrize("name", [CHECK, CHECK_ORIGINAL])
+@pytest.mark.parametrize("name", [CHECK, CHECK_ORIGINAL, CHECK_LATTICE])
 def test_it_is_small_and_needs_the_standard_library_alone(name):
     text = (STATIC / name).read_text()
     assert text.count("\n") <= 300
@@ -352,6 +355,142 @@ def test_no_price_can_be_moved(own):
             for at in (partners[one], partners[other])
         ]
         assert not holds or same[0] == same[1], why
+
+
+# The best of all levels -------------------------------------------------------------------------------------
+
+RECODED = """
+requirements = ["k >= 2"]
+data.path = "people.csv"
+columns.who = { kind = "nominal", role = "person" }
+columns.age = { kind = "continuous", role = "key", missing = [-9] }
+columns.town = { kind = "nominal", role = "key" }
+columns.zip = { kind = "nominal", role = "key" }
+columns.weight = { kind = "continuous", role = "weight" }
+output.path = "out.csv"
+output.drop = ["who", "weight"]
+"""
+SETTINGS = {
+    "weighed": {"k": 2, "suppression": 20, "importance": {"default": 1.0, "age": 5.0}, "balance": 0.3},
+    "local": {"k": 3, "suppression": 30, "local": True},
+    "stopped": {"k": 3, "suppression": 5, "budget": 2, "aggregate": "arithmetic"},
+    "diverse": {"k": 2, "also": ["l >= 2"]},
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def lattice(request, tmp_path_factory):
+    """What `check_lattice` is given of a release by the best levels, with missing values and weights."""
+    home, draw, settings = tmp_path_factory.mktemp("lattice"), random.Random(5), SETTINGS[request.param]
+    frame = {
+        "who": [at // 2 if at < 20 else at for at in range(60)],
+        "age": [-9 if draw.random() < 0.1 else draw.randrange(20, 60) for _ in range(60)],
+        "town": [None if draw.random() < 0.1 else draw.choice(["Ely", "Bath", "Rye"]) for _ in range(60)],
+        "zip": [f"9{draw.randrange(30):02d}{draw.randrange(2)}" for _ in range(60)],
+        "ill": [draw.choice("abc") for _ in range(60)],
+        "weight": [draw.choice([1.5, 2.0]) for _ in range(60)],
+    }
+    pl.DataFrame(frame).write_csv(home / "people.csv")
+    more = 'columns.ill = { kind = "nominal", role = "sensitive" }\n'
+    (home / "plan.toml").write_text(
+        step("global-recoding", **settings).replace(
+            '{"default": 1.0, "age": 5.0}', "{ default = 1.0, age = 5.0 }"
+        )
+        + RECODED
+        + more
+    )
+    sfumato.release(home / "plan.toml").write(home / "out")
+    evidence, trail = (
+        json.loads((home / "out" / "private" / n).read_text())
+        for n in ("evidence.json", "trail.private.json")
+    )
+    (proof,) = [each for each in evidence["identifiability"]["certificates"] if "levels" in each]
+    released = SCRIPT["read_table"](home / "out", evidence["data"]["tables"][0])
+    original = OWNER["read_original"](SCRIPT, home / "people.csv", trail["plan"])
+    told = subprocess.run(
+        [sys.executable, "-I", str(home / "out" / "private" / CHECK_ORIGINAL)], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (told.returncode, told.stderr) == (0, ""), told.stdout
+    rows = [int(row) for row in trail["rows"].split()]
+    return {"trail": trail, "proof": proof, "released": released, "original": original, "rows": rows}
+
+
+def judged(lattice, figures=None, **changed):
+    """The words that the script has for a lattice in which something was changed."""
+    given = json.loads(json.dumps({**lattice, **changed}))
+    given["trail"]["steps"][0]["figures"] |= figures or {}
+    try:
+        return [word for word, _ in LATTICE["check_lattice"](SCRIPT, **given)]
+    except SCRIPT["FAULTS"]:
+        return ["FAULT"]
+
+
+def test_the_levels_are_those_of_the_release_and_no_others_lose_less(lattice):
+    if has_only_k(lattice):
+        assert judged(lattice) == ["holds", "holds"]
+    else:
+        assert judged(lattice) in (["holds"], ["not checked"])  # l of nodes is not computed there
+
+
+def has_only_k(lattice):
+    return not lattice["trail"]["steps"][0]["parameters"]["also"]
+
+
+def test_no_other_node_passes_for_the_best(lattice):
+    """Whatever levels are said, with the loss that they have, there is something that does not hold."""
+    step = lattice["trail"]["steps"][0]
+    if not has_only_k(lattice):
+        return
+    trees, levels = lattice["proof"]["hierarchies"], lattice["proof"]["levels"]
+    for others in itertools.product(*(range(len(trees[name]["sizes"])) for name in levels)):
+        said = dict(zip(levels, others, strict=True))
+        if said != levels:
+            proof = {**lattice["proof"], "levels": said}
+            assert "FAULT" in judged(lattice, proof=proof)
+            forged = next(LATTICE["check_lattice"](SCRIPT, **{**lattice, "proof": proof}))[1]
+            loss = float(forged.rpartition(" ")[2])
+            if loss > step["figures"]["loss"] + 1e-4:
+                assert "FAULT" in judged(lattice, {"loss": loss, "loss_at_least": loss}, proof=proof)
+
+
+@pytest.mark.parametrize("moved", [-0.05, 0.01])
+def test_no_loss_and_no_bound_can_be_moved(lattice, moved):
+    step = lattice["trail"]["steps"][0]
+    if not has_only_k(lattice):
+        return
+    loss = step["figures"]["loss"] + moved
+    assert "FAULT" in judged(lattice, {"loss": loss, "loss_at_least": loss})
+    assert "FAULT" in judged(lattice, {"loss": loss})
+    assert ("FAULT" in judged(lattice, {"loss_at_least": loss})) is (moved > 0)  # a lower bound is one, too
+    trees = json.loads(json.dumps(lattice["proof"]["hierarchies"]))
+    trees["zip"]["sizes"][1] = {label: size + 1 for label, size in trees["zip"]["sizes"][1].items()}
+    at = lattice["proof"]["levels"]["zip"]
+    assert at != 1 or "FAULT" in judged(lattice, proof={**lattice["proof"], "hierarchies": trees})
+    trees["zip"]["sizes"][-1] = {"*": 1}
+    assert judged(lattice, proof={**lattice["proof"], "hierarchies": trees}) == ["FAULT"]
+
+
+def test_no_record_of_the_release_shows_more_than_its_node(lattice):
+    step = lattice["trail"]["steps"][0]
+    if not has_only_k(lattice) or step["parameters"]["local"]:
+        return
+    for name, level in lattice["proof"]["levels"].items():
+        cells = [*lattice["released"][name]]
+        row = next(at for at, cell in enumerate(cells) if cell is not None and cells.count(cell) > 1)
+        cells[row] = "shown"
+        if level:
+            assert "FAULT" in judged(lattice, released={**lattice["released"], name: cells})
+
+
+def test_a_lattice_that_is_too_large_is_said_to_be(lattice, monkeypatch):
+    for limit in ("MOST_NODES", "MOST_LOOKS"):
+        with monkeypatch.context() as patch:
+            patch.setitem(LATTICE["check_lattice"].__globals__, limit, 3)
+            assert judged(lattice)[-1] == "not checked"
+    lattice = json.loads(json.dumps(lattice))
+    lattice["trail"]["steps"][0]["parameters"]["objective"] = "discernibility"
+    assert judged(lattice) == ["not checked"]
 
 
 def test_persons_are_counted_by_the_original_where_the_release_does_not_tell(tmp_path):

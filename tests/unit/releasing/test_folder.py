@@ -41,7 +41,7 @@ LEAVES = {
     "report.html", "report.json",
 }  # fmt: skip
 STAYS = {
-    "private/SHA256SUMS", "private/check_original.py", "private/evidence.html", "private/evidence.json", "private/plan.toml",
+    "private/SHA256SUMS", "private/check_lattice.py", "private/check_original.py", "private/evidence.html", "private/evidence.json", "private/plan.toml",
     "private/report.html", "private/report.json", "private/trail.private.json", "private/releases.private.jsonl",
 }  # fmt: skip
 

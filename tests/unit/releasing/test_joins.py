@@ -159,3 +159,63 @@ def test_each_requirement_on_a_risk_is_judged_on_the_joined_tables_too(tmp_path)
         assert (alone.score.value, joined.score.value) == (2, 1)
         assert "all tables joined by `p`" in joined.scenario
     assert not outcome.is_met
+
+
+# Side by side ---------------------------------------------------------------------------------------------
+
+
+def membership_of(folder, people, stays, *, control=0.4, steps=()):
+    """The scores of membership: of each table alone, and of both side by side."""
+    said = {}
+    for name, frame in {"people": people, "stays": stays}.items():
+        frame.write_csv(folder / f"{name}.csv")
+        keys = {each: {"kind": "nominal", "role": "key"} for each in frame.columns[1:]}
+        said[name] = {
+            "requirements": ["membership(test=distance) <= 0.5 at 95%"],
+            "data": {"path": f"{name}.csv", **({"control": control} if control else {})},
+            "columns": {frame.columns[0]: {"kind": "nominal", "role": "person", "pseudonym": "p"}, **keys},
+            "steps": list(steps) if name == "stays" else [],
+            "output": {"path": f"out/{name}.csv"},
+        }
+    outcome = carry_out(Plan.from_dict({"tables": said}, folder=folder), Run(seed=LARGE))
+    return {
+        f"{name}: {judged.scenario}": judged.score
+        for name, part in outcome.parts.items()
+        for judged in part.judgements
+    }
+
+
+def two_tables(rng, n=300):
+    """Six questions with two answers in each table: alone they tell few people apart, together nearly all."""
+    answers = {f"{table}{i}": rng.choice(["y", "n"], n) for table in "qr" for i in range(6)}
+    everybody = pl.DataFrame({"who": range(n), **answers})
+    stays = everybody.select(pl.col("who").alias("patient"), *(f"r{i}" for i in range(6)))
+    return everybody.select("who", *(f"q{i}" for i in range(6))), stays.sample(n, shuffle=True, seed=1)
+
+
+def test_a_copy_that_only_both_tables_together_show_is_found(tmp_path):
+    scores = membership_of(tmp_path, *two_tables(np.random.default_rng(3)))
+    alone = [score.value for where, score in scores.items() if "joined" not in where]
+    joined = [score.value for where, score in scores.items() if "joined by `p`" in where]
+    assert (len(alone), len(joined)) == (2, 2)
+    assert max(alone) < 0.4
+    assert min(joined) > 0.8
+
+
+def test_tables_whose_links_mean_nothing_tell_no_more_together(tmp_path):
+    steps = [{"method": "pram", "columns": [f"r{i}" for i in range(6)], "parameters": {"retain": 0.5}}]
+    scores = membership_of(tmp_path, *two_tables(np.random.default_rng(3)), steps=steps)
+    assert max(score.value for where, score in scores.items() if "joined" in where) < 0.5
+
+
+def test_without_a_control_group_nothing_is_said_of_both(tmp_path):
+    scores = membership_of(tmp_path, *two_tables(np.random.default_rng(3)), control=0)
+    assert {score.status for score in scores.values()} == {Status.REFUSED}
+
+
+def test_records_of_a_person_stand_beside_each_other():
+    (join,) = joins_of({"people": PEOPLE, "stays": STAYS})
+    evidence = join.rehearsed_evidence("default", Run(seed=1))  # nobody sits out
+    rows = evidence.original.frame.rows()
+    assert rows == [("1", "f", "A"), ("2", "f", "A"), ("3", "m", "B"), ("4", "m", "B"), ("4", "m", "C")]
+    assert evidence.control is None

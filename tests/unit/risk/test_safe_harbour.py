@@ -82,6 +82,37 @@ def test_each_kind_of_identifier_is_found(letter):
     assert broken(hidden, "identifiers") == set()
 
 
+REPEATED = {
+    "identifiers": [
+        "surname", "mother_name", "employer", "initials", "home_phone", "email", "ssn4", "patient_id",
+        "medicare_no", "credit_card", "passport", "vehicle_serial", "implant_id", "homepage", "ip_address",
+        "voice_print", "barcode",
+    ],
+    "places": ["street", "block_group", "lng", "township"],
+    "dates": ["dow", "season", "discharge_day"],
+}  # fmt: skip
+ALLOWED = [
+    "drug_name",
+    "employer_size",
+    "white_cell",
+    "seasonal_asthma",
+    "state",
+    "age_group",
+]
+
+
+@pytest.mark.parametrize(("rule", "name"), [(rule, name) for rule in REPEATED for name in REPEATED[rule]])
+def test_an_identifier_is_one_however_often_it_occurs(rule, name):
+    """The rule asks for kinds of columns, of relatives and employers too, and not for unique values."""
+    assert broken(table_of({name: ["x", "y", "x", "y"], "sex": list("fmfm")}), rule) == {name}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_names_that_only_look_like_one_are_allowed(name):
+    table = table_of({name: ["x", "y", "x", "y"], "sex": list("fmfm")})
+    assert [broken(table, rule) for rule in REPEATED] == [set()] * 3
+
+
 def test_numbers_of_persons_and_their_pseudonyms_are_derived_from_somebody():
     table = table_of({"who": ["p", "p", "q"], "sex": ["f", "f", "m"]}, {"who": Role.PERSON})
     assert broken(table, "identifiers") == {"who"}

@@ -18,10 +18,11 @@ import polars as pl
 from polars.datatypes import DataTypeClass
 
 from sfumato.data.classes.packing import blocks
+from sfumato.data.generalised.cut_codes import STAR, SortedValues, stands_for
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Flags, Ints
 
-WILDCARD = "*"
+WILDCARD = STAR
 MISSING, UNSEEN = -1, -2  # the codes of a null and of a value that is no leaf
 
 DType: TypeAlias = pl.DataType | DataTypeClass
@@ -118,23 +119,22 @@ class Nodes:
     def lone(self) -> Flags:
         """Which labels stand for a single value without being it: who knows the groups knows the value.
 
-        The beginning of a code stands for others, too, which nobody has.
+        A code that is cut short stands for others, too, which nobody has.
         """
         one = np.flatnonzero(self.sizes == 1)
         values = self.leaves.gather(self.members[self.starts[one]])
         found = np.zeros(len(self.labels), dtype=np.bool_)
         labels = self.labels.gather(one)
-        pairs = zip(labels, values, strict=True)
         found[one] = [
-            label != value and not (label.endswith(WILDCARD) and value.startswith(label.rstrip(WILDCARD)))
-            for label, value in pairs
+            label != value and not stands_for(label, value)
+            for label, value in zip(labels, values, strict=True)
         ]
         return found
 
     @cached_property
-    def sorted_leaves(self) -> list[str]:
+    def sorted_leaves(self) -> SortedValues:
         """The leaves in alphabetical order."""
-        return sorted(self.leaves)
+        return SortedValues(self.leaves)
 
     @cached_property
     def of_digits(self) -> int:

@@ -1,17 +1,15 @@
 r"""The text forms of generalised values: written, read and recognised.
 
-The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``{Kern|...}``, ``E11*``, ``93***`` and ``*``;
-an exact value stands plainly. A beginning with stars is every code that begins so, whether anyone has it or
-not; of digits, three to five together, those that are as long. Three dots are the values that few have, and
-that are not told. In braces a backslash stands before each of ``\ | { }``, and before three dots that are a
-value. An exact text that would read as one of the forms, begins with a backslash or is empty has one
-backslash in front: ``\*``, ``\[1;2]``, ``\E11*``, and ``\`` for "".
+The text forms are ``[20;29]``, ``[65;]``, ``{Kern|Fresno}``, ``{Kern|...}``, ``E11*``, ``***21`` and ``*``;
+an exact value stands plainly. A beginning or an end with stars is a code that is cut short (`cut_codes`).
+Three dots are the values that few have, and that are not told. In braces a backslash stands before each of
+``\ | { }``, and before three dots that are a value. An exact text that would read as one of the forms, begins
+with a backslash or is empty has one backslash in front: ``\*``, ``\[1;2]``, ``\E11*``, and ``\`` for "".
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -19,6 +17,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
+from sfumato.data.generalised.cut_codes import (
+    CUT,
+    LISTED,
+    SortedValues,
+    codes_of,
+    have_one_length,
+    kept_part,
+)
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import (
     WILDCARD,
@@ -33,18 +39,12 @@ from sfumato.data.generalised.nodes import (
 from sfumato.errors import DataError, ParameterError, count_noun
 from sfumato.kernels.arrays import Codes, Flags
 
-_CODE = re.compile(r"[0-9]+\**")
 _INTERVAL = r"^\[([^;\[\]]*);([^;\[\]]*)\]$"
 #: The values that few have, in a set.
 REST = "..."
-#: The beginning of codes of digits: so short that all of them can be listed.
-_LISTED = re.compile(r"[0-9]\*{2,4}|[0-9]{2}\*{1,3}|[0-9]{3}\*{1,2}|[0-9]{4}\*")
-#: Any text that is cut short.
-_CUT = re.compile(r".*[^*]\*+", re.DOTALL)
-_LAST = chr(0x10FFFF)
 #: A text that reads as one of the other forms.
 WOULD_MISREAD = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*|)$"
-_TO_ESCAPE = r"(?s)^(\*|\[.*\]|\{.*\}|\\.*||.*[^*]\*+)$"
+_TO_ESCAPE = rf"(?s)^(\*|\[.*\]|\{{.*\}}|\\.*||{CUT.pattern})$"
 _SET = re.compile(r"\{((?:[^\\{}]|\\.)*)\}", re.DOTALL)
 _ESCAPED_IN_BRACES = str.maketrans({sign: "\\" + sign for sign in "\\|{}"})
 _SET_PIECE = re.compile(r"\\(.)|(\|)|([^\\|]+)", re.DOTALL)
@@ -117,7 +117,7 @@ def shown_by_label(nodes: Nodes, codes: Codes) -> Flags:
     flags = (labels == WILDCARD).to_numpy().copy()
     for place in np.flatnonzero(labels.str.ends_with(REST + "}").to_numpy()):
         flags[place] = has_rest(labels[int(place)])
-    for place in np.flatnonzero(labels.str.contains(r"[^*]\*+$").to_numpy()):
+    for place in np.flatnonzero(labels.str.contains(r"(?s)[^*]\*+$|^\*+[^*]").to_numpy()):
         flags[place] |= stands_for_all(nodes, int(codes[place]))
     return flags & (codes >= 0)
 
@@ -131,53 +131,40 @@ def values_named(nodes: Nodes, codes: Codes) -> list[str]:
     return [*leaves, *(value for label in labels for value in (named_in(label) or [label]))]
 
 
-def codes_of(prefix: str) -> list[str]:
-    """Every code of digits that begins like a prefix: ``93***`` is 93000 to 93999; of stars only, all."""
-    known = prefix.rstrip(WILDCARD)
-    left = len(prefix) - len(known)
-    return [f"{known}{rest:0{left}d}" for rest in range(10**left)]
-
-
 def stands_for_all(nodes: Nodes, code: int) -> bool:
-    """Whether a label is the beginning of its members, and of no other leaf.
+    """Whether a label is cut short, and stands for its members and for no other leaf.
 
     Where all codes of digits can be listed, they must be.
     """
     label = nodes.labels[code]
-    if _CUT.fullmatch(label) is None:
+    if CUT.fullmatch(label) is None or label.startswith("\\"):  # which would read as an exact value
         return False
     members = nodes.members_of(code)
-    if label in members:  # it is an exact value that ends with a star
+    if label in members:  # it is an exact value with a star
         return False
-    if _LISTED.fullmatch(label) and nodes.of_digits == len(label):
+    if LISTED.fullmatch(label) and nodes.of_digits == len(label):
         return len(members) == 10 ** label.count(WILDCARD) and set(members) == set(codes_of(label))
-    begin = _beginning(nodes.sorted_leaves, label)
-    return len(begin) == len(members) and set(begin) == set(members)
-
-
-def _beginning(leaves: Sequence[str], cut: str) -> Sequence[str]:
-    """Those of the leaves, which are in order, that begin like a text that is cut short."""
-    start = cut.rstrip(WILDCARD)
-    return leaves[bisect_left(leaves, start) : bisect_left(leaves, start + _LAST)]
+    like = nodes.sorted_leaves.like(label)
+    return len(like) == len(members) and set(like) == set(members)
 
 
 def joined_nodes(tables: Sequence[Nodes]) -> Nodes:
-    """`Nodes.union`, in which the beginning of a code stands for all codes of all tables that begin so."""
-    ordered = pl.concat([nodes.leaves.rename("leaves") for nodes in tables]).unique().sort().to_list()
+    """`Nodes.union`, in which a code that is cut short stands for all codes like it of all tables."""
+    ordered = SortedValues(pl.concat([nodes.leaves.rename("leaves") for nodes in tables]).unique())
     return Nodes.union([_with_leaves(nodes, ordered) for nodes in tables])
 
 
-def _with_leaves(nodes: Nodes, leaves: Sequence[str]) -> Nodes:
-    """The same labels over more leaves, given in order; codes of digits as long as a label are all there."""
+def _with_leaves(nodes: Nodes, leaves: SortedValues) -> Nodes:
+    """The same labels over more leaves; codes of digits as long as a label are all there."""
     if len(leaves) == len(nodes.leaves):
         return nodes
     listed = {}
     for code, label in enumerate(nodes.labels):
-        of_digits = _LISTED.fullmatch(label) and nodes.of_digits == len(label)
+        of_digits = LISTED.fullmatch(label) and nodes.of_digits == len(label)
         grows = not of_digits and stands_for_all(nodes, code)
-        listed[label] = _beginning(leaves, label) if grows else nodes.members_of(code).to_list()
+        listed[label] = leaves.like(label) if grows else nodes.members_of(code).to_list()
     listed.pop(WILDCARD, None)
-    return Nodes.of(listed, leaves=leaves)
+    return Nodes.of(listed, leaves=leaves.ascending)
 
 
 def set_text(members: Sequence[str], *, rest: bool = False) -> str:
@@ -251,13 +238,13 @@ def parse_nodes(
 
     Without ``leaves`` they are the values that the texts name and those that are ``known``, in alphabetical
     order; beside codes that are cut short, all that are as long, if they can be listed. Where none is known
-    that the beginning of a code, or values that are not told, could stand for, a leaf with three dots
+    that a code that is cut short, or values that are not told, could stand for, a leaf with three dots
     (``E11...``) stands for what nobody can list.
     """
     stated = {form: _read(form) for form in text.drop_nulls().unique().sort()}
     read = [each for each in stated.values() if each is not None]
     order = {leaf: place for place, leaf in enumerate(_leaves(read, known) if leaves is None else leaves)}
-    ordered = sorted(order)
+    ordered = SortedValues(order)
     groups = {form: None if each is None else _group(each, ordered, known) for form, each in stated.items()}
     faulty = [form for form, group in groups.items() if group is None or not order.keys() >= set(group)]
     if faulty:
@@ -290,7 +277,7 @@ def parse_nodes(
 
 
 class _Form(NamedTuple):
-    """What a text form states: the values it names, the beginning of others, those that few have."""
+    """What a text form states: the values it names, others cut short, those that few have."""
 
     values: Sequence[str] = ()
     cut: str = ""
@@ -304,7 +291,7 @@ def _read(form: str) -> _Form | None:
     if form.startswith("\\"):
         return _Form([form[1:]])
     if not (form.startswith("{") and form.endswith("}")):
-        return _Form(cut=form) if _CUT.fullmatch(form) else _Form([form])
+        return _Form(cut=form) if CUT.fullmatch(form) else _Form([form])
     body = _SET.fullmatch(form)
     if body is None:
         return None
@@ -332,11 +319,11 @@ def named_in(form: str) -> Sequence[str]:
 
 
 def is_open(texts: pl.Series, known: KnownValues) -> bool:
-    """Whether a text is no known value, but ``*``, the beginning of one, or a set with values not told."""
+    """Whether a text is no known value, but ``*``, one that is cut short, or a set with values not told."""
     strange = set(texts.drop_nulls().unique()) - set(known.values)
-    ordered = sorted(known.values)
+    ordered = SortedValues(known.values)
     return WILDCARD in strange or any(
-        has_rest(text) or (_CUT.fullmatch(text) and _beginning(ordered, text)) for text in strange
+        has_rest(text) or (CUT.fullmatch(text) and ordered.like(text)) for text in strange
     )
 
 
@@ -347,32 +334,27 @@ def _leaves(forms: Sequence[_Form], known: KnownValues | None) -> list[str]:
     if not (cuts or rest):
         return sorted(named if known is None else named | set(known.values))
     codes = [*named, *cuts, *(() if known is None else known.values)]
-    if all(map(_LISTED.fullmatch, cuts)) and not rest and _have_one_length(codes):
+    if all(map(LISTED.fullmatch, cuts)) and not rest and have_one_length(codes):
         return codes_of(WILDCARD * len(codes[0]))
     if known is None:
-        return sorted({*named, *map(_leaf_of_prefix, cuts), *([REST] if rest else [])})
-    found = sorted(named | set(known.values))
-    alone = [_leaf_of_prefix(cut) for cut in cuts if not _beginning(found, cut)]
-    return sorted({*found, *alone, *([REST] if rest and not known.few else [])})
+        return sorted({*named, *map(_leaf_of_cut, cuts), *([REST] if rest else [])})
+    found = SortedValues(named | set(known.values))
+    alone = [_leaf_of_cut(cut) for cut in cuts if not found.like(cut)]
+    return sorted({*found.ascending, *alone, *([REST] if rest and not known.few else [])})
 
 
-def _leaf_of_prefix(cut: str) -> str:
-    """The leaf that stands for all codes that begin so."""
-    return cut.rstrip(WILDCARD) + REST
+def _leaf_of_cut(cut: str) -> str:
+    """The leaf that stands for all codes that begin, or end, so."""
+    return kept_part(cut) + REST if cut.endswith(WILDCARD) else REST + kept_part(cut)
 
 
-def _group(form: _Form, leaves: Sequence[str], known: KnownValues | None) -> Sequence[str]:
+def _group(form: _Form, leaves: SortedValues, known: KnownValues | None) -> Sequence[str]:
     """The leaves that a form stands for."""
     if form.cut:
-        return _beginning(leaves, form.cut) or [_leaf_of_prefix(form.cut)]
+        return leaves.like(form.cut) or [_leaf_of_cut(form.cut)]
     if form.rest:
         return [*form.values, *(known.few if known and known.few else [REST])]
     return form.values
-
-
-def _have_one_length(codes: Sequence[str]) -> bool:
-    """Whether codes are of digits, or cut short, and all of one length."""
-    return len({*map(len, codes)}) == 1 and all(map(_CODE.fullmatch, codes))
 
 
 def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
@@ -393,9 +375,9 @@ def looks_generalised(text: pl.Series) -> Literal["interval", "node"] | None:
         return "interval"
     in_braces = distinct.str.contains(r"(?s)^\{.*\}$")
     sets, others = distinct.filter(in_braces), distinct.filter(~in_braces & ~wild).to_list()
-    cut = any(map(_LISTED.fullmatch, others))
+    cut = any(map(LISTED.fullmatch, others))
     if (
-        (cut and not _have_one_length(others))
+        (cut and not have_one_length(others))
         or not (cut or len(sets))
         or distinct.str.contains(r"(?s)^\[.*\]$").any()
     ):

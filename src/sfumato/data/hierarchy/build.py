@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from sfumato.data.generalised.cut_codes import codes_of
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import WILDCARD, Values, canonical_text
-from sfumato.data.generalised.text_forms import codes_of, to_text
+from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.errors import DataError, ParameterError, PlanError, count_noun
 
@@ -99,14 +100,14 @@ def _bin_of_cuts(level: Sequence[Fraction]) -> Callable[[Fraction], Bin]:
 
 
 def from_prefix(
-    values: Values, *, lengths: Sequence[int] = (3, 2), mark: str = "*", name: str = ""
+    values: Values, *, lengths: Sequence[int] = (3, 2), mark: str = "*", name: str = "", last: bool = False
 ) -> Hierarchy:
-    """Build levels that keep ever shorter beginnings of codes: 93721, ``937**``, ``93***``.
+    """Build levels that keep ever shorter beginnings of codes: 93721, ``937**``, ``93***``; or ``last`` ends.
 
     A beginning stands for every code that begins so, whether anyone has it or not. Codes of one length show
     it by their number of stars; others have one star, ``E11*``, and one that is shorter stands for itself. Of
     codes of three to five digits, all of one length, the leaves are all there can be; of others those that
-    occur, by whose number widths are counted.
+    occur, by whose number widths are counted. The same holds for the ends of codes, ``***21`` and ``*123``.
     """
     if (
         min(lengths, default=0) < 1
@@ -123,10 +124,10 @@ def from_prefix(
         leaves = pl.Series(codes_of(WILDCARD * len(leaves[0])))
 
     def cut(n: int) -> pl.Series:
-        begins = leaves.str.slice(0, n)
-        if alike:
-            return begins + mark * (len(leaves[0]) - n)
-        return leaves.zip_with(leaves.str.len_chars() < n, begins + mark)
+        kept = leaves.str.tail(n) if last else leaves.str.head(n)
+        stars = mark * (len(leaves[0]) - n) if alike else mark
+        shown = stars + kept if last else kept + stars
+        return shown if alike else leaves.zip_with(leaves.str.len_chars() < n, shown)
 
     levels = {str(n): cut(n) for n in lengths}
     return Hierarchy.from_levels(add_root({"leaf": leaves, **levels}), name=hierarchy_name(name, values))

@@ -15,6 +15,8 @@ import polars as pl
 from sfumato import kernels
 from sfumato.core import registry
 from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Measure
+from sfumato.core.params import Resource
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import column_codes, sums_of
@@ -22,6 +24,7 @@ from sfumato.data.generalised.levels import GeneralisationLattice, KeyLevels
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.errors import RefusedError
 from sfumato.kernels.arrays import Flags, Floats, Ints
 
 ObjectiveName = Literal[
@@ -221,25 +224,72 @@ class Prices:
 class PayoutObjective(CellLoss):
     """The information lost, and what re-identified people cost, as shares of the benefit.
 
-    Who is alike to more is found less often, so nothing above a node undercuts the information it loses.
+    Nobody is found less often than never, so nothing above a node undercuts the information it loses.
     """
 
     prices: Prices
     n: int
+    population: KnownPopulation | None = None  # None: the adversary knows who is in the table
 
     def score(self, classes: NodeClasses, failing: Flags) -> float:
         """The loss of cells and the damage by attacks that pay; the suppressed are one class."""
-        sizes = np.append(classes.counts[~failing], classes.counts[failing].sum()).astype(np.float64)
-        chances = 1.0 / np.maximum(sizes, 1.0)
-        attacked = (sizes > 0) & (self.prices.gain * chances > self.prices.price)
-        found = np.count_nonzero(attacked)  # one of each class that is attacked
+        counts = np.append(classes.counts[~failing], classes.counts[failing].sum()).astype(np.float64)
+        chances = 1.0 / np.maximum(counts, 1.0)
+        if self.population is not None:
+            chances = self.population.chances(self.lattice, classes, failing)
+        attacked = self.prices.gain * chances > self.prices.price
+        found = float(counts[attacked] @ chances[attacked])
         return super().score(classes, failing) + self.prices.loss / self.prices.benefit * found / self.n
 
 
-def payout(lattice: GeneralisationLattice, table: Table, prices: Prices, run: Run) -> PayoutObjective:
-    """What publisher-payout says of a node, against an adversary who knows who is in the table."""
+@dataclass(frozen=True, eq=False)
+class KnownPopulation:
+    """The people among whom an adversary looks, who does not know who is in the table."""
+
+    table: Table  # the original, its keys alone
+    name: str
+    people: Table
+    run: Run
+
+    @classmethod
+    def of(cls, lattice: GeneralisationLattice, table: Table, name: Resource, run: Run) -> KnownPopulation:
+        """Look at the resource once: what journalist-risk cannot count, it refuses."""
+        columns = tuple(replace(key.column, role=Role.KEY) for key in lattice.keys)
+        keys = Table(table.select([each.name for each in columns]).frame, Schema(columns))
+        made = cls(keys, str(name), run.resource(name), run)
+        if reason := made._measure.refuses(made._evidence(keys)):
+            raise RefusedError(reason)
+        return made
+
+    @property
+    def _measure(self) -> Measure:
+        return registry.measure("journalist-risk").from_dict({"population": self.name})
+
+    def _evidence(self, shown: Table, rows: Ints | None = None) -> Evidence:
+        original = self.table if rows is None else self.table.take(rows)
+        return Evidence(original, Release.record_by_record(shown), resources={self.name: self.people})
+
+    def chances(self, lattice: GeneralisationLattice, classes: NodeClasses, failing: Flags) -> Floats:
+        """The chance to find a record of each class that does not fail, and of the suppressed.
+
+        The measure is asked of one record of each class as the node shows it, and of one with wildcards.
+        """
+        rows = np.append(lattice.rows[classes.firsts[~failing]], 0)
+        shown, is_last = self.table.take(rows), np.arange(len(rows)) == len(rows) - 1
+        for key, level in zip(lattice.keys, classes.levels.tolist(), strict=True):
+            shown = to_wildcard(key.take(rows).write(shown, level), key.column.name, is_last)
+        chances = self._measure.measure(self._evidence(shown, rows), self.run.silent()).by_record
+        assert chances is not None  # every record shown is of the original
+        return chances
+
+
+def payout(
+    lattice: GeneralisationLattice, table: Table, prices: Prices, population: Resource | None, run: Run
+) -> PayoutObjective:
+    """What publisher-payout says of a node, against who knows the people of the table or of a population."""
     lost = measured_loss(lattice, table, MEASURES["non-uniform-entropy"], run)
-    return PayoutObjective(**vars(lost), prices=prices, n=len(table))
+    known = None if population is None else KnownPopulation.of(lattice, table, population, run)
+    return PayoutObjective(**vars(lost), prices=prices, n=len(table), population=known)
 
 
 def measured_loss(lattice: GeneralisationLattice, table: Table, measure: str, run: Run) -> CellLoss:
