@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -23,8 +24,9 @@ from mutants.rooms import ROOMS
 #: Tests are traced in all files that may be mutated, whichever are today.
 ALL_FILES = sorted({file for room in ROOMS.values() for file in room.files})
 
-#: Seconds of CPU in which the tests of a file are traced; those that come later are not asked.
-MAX_SECONDS_PER_FILE = 100
+#: The tests of a file are traced for so many times the seconds that a mutant may take; those that come later are not asked.
+TRACE_FACTOR = 5
+NEVER = 1e9
 
 
 class Trying:
@@ -35,6 +37,7 @@ class Trying:
         self._reach_file, self._results_file = folder / "reach.json", folder / "results.json"
         self._results: dict[str, dict[str, Any]] = _read(self._results_file)
         self._tests: dict[str, dict[str, Any]] = {}
+        self._sound: dict[str, bool] = {}
 
     def result_of(self, mutant: Mutant) -> str | None:
         """The test that noticed it, ``survived``, ``unreached``, or None where it was not tried."""
@@ -84,32 +87,33 @@ class Trying:
         by_file: dict[Path, list[pytest.Item]] = {}
         for item in items.values():
             by_file.setdefault(item.path, []).append(item)
+        limit = TRACE_FACTOR * self._budget
         for path, own in by_file.items():
-            asked = file_hash(path)
-            name = str(path.relative_to(Path(__file__).parents[1]))
-            if kept.get(name, {}).get("asked") != asked:
+            name, asked = str(path.relative_to(Path(__file__).parents[1])), file_hash(path)
+            before = kept.get(name, {})
+            if before.get("asked") != asked or before["cut_after"] < limit:
                 print(f"tracing {name}: {len(own)} tests", file=sys.stderr, flush=True)
-                answer = _in_a_process(lambda own=own: self._traced(own, texts), 20 * MAX_SECONDS_PER_FILE)
+                answer = _in_a_process(lambda own=own: self._traced(own, texts, limit), 3 * limit)
                 if answer is None:
                     print(f"{name} was left out: it took too long, or broke", file=sys.stderr)
-                kept[name] = {"asked": asked, "tests": answer or {}}
+                kept[name] = {"asked": asked, **(answer or {"cut_after": limit, "tests": {}})}
                 self._reach_file.write_text(json.dumps(kept), encoding="utf-8")
             self._tests.update(kept[name]["tests"])
 
-    def _traced(self, items: list[pytest.Item], texts: dict[str, str]) -> dict[str, dict[str, Any]]:
+    def _traced(self, items: list[pytest.Item], texts: dict[str, str], limit: float) -> dict[str, Any]:
         trace, tests, spent = Trace(ALL_FILES), {}, 0.0
         for item, following in pairwise([*items, None]):
             started = time.process_time()
             with trace:
                 passed = self._passes(item, following)
             seconds = time.process_time() - started
-            spent += seconds
-            if spent > MAX_SECONDS_PER_FILE:
-                break
             if passed and trace.lines:
                 reached = {name: [texts[name], sorted(lines)] for name, lines in trace.lines.items()}
                 tests[item.nodeid] = {"seconds": round(seconds, 3), "reached": reached}
-        return tests
+            spent += seconds
+            if spent > limit:
+                return {"cut_after": limit, "tests": tests}
+        return {"cut_after": NEVER, "tests": tests}
 
     # ----------------------------------------------------------------------------------------------- trying
 
@@ -132,12 +136,19 @@ class Trying:
     def _try(self, mutant: Mutant, functions: dict, items: list[pytest.Item], seconds: float) -> str:
         if not items:
             return "unreached"
+        # Planted in this process, so that a mutant that cannot be is heard of.
+        with planted(mutant, functions):
+            result = _in_a_process(lambda: self._noticing(items), 10 + 3 * seconds) or "timeout"
+        noticing = {item.nodeid: item for item in items}.get(result)
+        if noticing is None or self._is_sound(noticing):
+            return result
+        return self._try(mutant, functions, [item for item in items if item is not noticing], seconds)
 
-        with planted(
-            mutant, functions
-        ):  # in this process, so that a mutant that cannot be planted is heard of
-            result = _in_a_process(lambda: self._noticing(items), 10 + 5 * seconds)
-        return result or "timeout"
+    def _is_sound(self, item: pytest.Item) -> bool:
+        """Whether a test that noticed something passes alone where nothing is changed."""
+        if item.nodeid not in self._sound:
+            self._sound[item.nodeid] = _in_a_process(lambda: self._passes(item, None), 600) is True
+        return self._sound[item.nodeid]
 
     def _noticing(self, items: list[pytest.Item]) -> str:
         """The first test that fails."""
@@ -158,11 +169,12 @@ class Trying:
 
 
 def _in_a_process(work: Callable[[], Any], seconds: float) -> Any:
-    """Do something in a fork and give its answer; None if it takes too long or dies."""
+    """Do something in a fork and give its answer; None if it takes more seconds of CPU, or dies."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nowhere, stream)
@@ -170,7 +182,7 @@ def _in_a_process(work: Callable[[], Any], seconds: float) -> Any:
             pipe.write(json.dumps(work()).encode())
         os._exit(0)
     os.close(writing)
-    answer, until = b"", time.monotonic() + seconds
+    answer, until = b"", time.monotonic() + 10 * seconds + 60  # it may wait, or share the machine
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         while select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
             piece = pipe.read(1 << 16)

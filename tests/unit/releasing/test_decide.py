@@ -344,6 +344,28 @@ def test_a_column_without_a_role_counts_as_known():
     assert [each.score.value for each in decision.judgements] == [1]
 
 
+def test_a_column_without_a_role_in_the_file_counts_as_known_whatever_the_original_says():
+    columns = {role: (AGE, TOWN, Column("fact", Kind.NOMINAL, role)) for role in (None, Role.OTHER)}
+    original, file = (
+        table_of({**PEOPLE, "fact": list("pqpq")}, *columns[role]) for role in (Role.OTHER, None)
+    )
+    beside = {"original": original, "release": Release.record_by_record(file)}
+    decision = decide_file(file, [Demand(K2)], RUN, subject="it", **beside)
+    assert [each.score.value for each in decision.judgements] == [1]
+
+
+def test_beside_its_original_a_file_is_judged_and_not_the_original():
+    """Also where its records can be put together, by the number of a person."""
+    person = Column("person", Kind.NOMINAL, Role.PERSON, pseudonym="p")
+    original = table_of({**PEOPLE, "person": list("aabb")}, AGE, TOWN, person)
+    blurred = table_of({"age": [35] * 4, "town": ["A"] * 4, "person": list("xxyy")}, AGE, TOWN, person)
+    beside = {"original": original, "release": Release.record_by_record(blurred)}
+    assert file_rules(blurred, K2, **beside) == []
+    assert file_rules(original, K2, original=original, release=Release.unchanged(original)) == [
+        "requirement-missed"
+    ]
+
+
 def test_what_needs_an_original_is_met_only_beside_it():
     linkage = Requirement.parse("dbrl <= 0.6")
     decision = decide_file(table_of(), [Demand(linkage)], RUN, subject="it")
@@ -380,7 +402,8 @@ def test_what_looks_like_an_identifier_is_one_whatever_was_declared():
             "identifier-left-in",
             True,
         )
-    assert found_in(mails, Role.PERSON, pseudonym="p") == []
+    for role in (Role.PERSON, Role.IDENTIFIER):  # a pseudonym takes their place
+        assert found_in(mails, role, pseudonym="p") == []
 
 
 def test_the_number_of_a_person_must_be_a_pseudonym():
