@@ -62,7 +62,7 @@ class Trying:
         reach = Reach({test: self._tests[test] for test in items if test in self._tests}, self._files)
         killers: dict[str, int] = {}
         for number, mutant in enumerate(self._mutants, 1):
-            tests = self._chosen(reach.tests_of(mutant), killers)
+            tests = self._chosen(mutant, reach, killers)
             kept = self._results.setdefault(_key(mutant), {})
             tried = self._digest(tests)
             before = kept.get(mutant.change)
@@ -117,14 +117,14 @@ class Trying:
 
     # ----------------------------------------------------------------------------------------------- trying
 
-    def _chosen(self, tests: list[tuple[str, float]], killers: dict[str, int]) -> list[tuple[str, float]]:
-        """Fastest first, as many as the time allows; first of all those that have noticed much."""
+    def _chosen(self, mutant: Mutant, reach: Reach, killers: dict[str, int]) -> list[tuple[str, float]]:
+        """Tests of the file's own first, then the fastest, as many as the time allows; those that noticed much begin."""
+        own = f"/test_{Path(mutant.file).stem.lstrip('_')}.py"
         chosen, seconds = [], 0.0
-        for test, cost in tests:
-            if chosen and seconds + cost > self._budget:
-                break
-            chosen.append((test, cost))
-            seconds += cost
+        for test, cost in sorted(reach.tests_of(mutant), key=lambda each: (own not in each[0], each[1])):
+            if not chosen or seconds + cost <= self._budget:
+                chosen.append((test, cost))
+                seconds += cost
         return sorted(chosen, key=lambda each: (-min(killers.get(each[0], 0), 3), each[1]))
 
     def _digest(self, tests: list[tuple[str, float]]) -> str:
