@@ -598,9 +598,10 @@ def test_the_first_copy_is_what_there_would_be_alone():
     assert len({each.table.frame.write_csv() for each in made}) == 3
     assert len({tuple(each.source_rows) for each in made}) == 3  # nor are they in one order
     unshuffled = (
-        carry_out(small(step, copies=2, shuffle=False), Run(seed=LARGE), table=SMALL).parts[""].copies
+        carry_out(small(step, copies=3, shuffle=False), Run(seed=LARGE), table=SMALL).parts[""].copies
     )
-    assert [list(each.source_rows) for each in unshuffled] == [[0, 1, 2, 3, 4, 5]] * 2
+    assert [list(each.source_rows) for each in unshuffled] == [[0, 1, 2, 3, 4, 5]] * 3
+    assert len({each.table.frame.write_csv() for each in unshuffled}) == 3
 
 
 def test_of_several_copies_the_worst_is_told():
@@ -654,6 +655,22 @@ def test_what_a_step_enforced_holds_after_a_repair_whatever_stays_behind(role):
     with pytest.raises(UnreachableError, match=r"local-suppression.* enforced does not hold"):
         carry_out(plan, Run(seed=LARGE), table=table)
     carry_out(replace(plan, output=replace(output, repair=False)), Run(seed=LARGE), table=table)
+
+
+def test_what_a_step_enforced_is_not_asked_of_what_lacks_the_sensitive_column():
+    schema = Schema(
+        (
+            Column("t", Kind.NOMINAL, Role.KEY),
+            Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+            Column("x", Kind.CONTINUOUS, Role.OTHER, upper=9),
+        )
+    )
+    table = Table(pl.DataFrame({"t": ["a"] * 4, "ill": list("pqpq"), "x": [1.0, 2.0, 3.0, 4.0]}), schema)
+    recipe = Recipe((Step(LocalSuppression(k=2, also=("l >= 2",)), ("t",)),))
+    plan = Plan(schema=schema, recipe=recipe, output=Output(repair=True, drop=("ill",)))
+    beyond = Release.record_by_record(replace(table, frame=table.frame.with_columns(x=pl.lit(10.0))))
+    part = carry_out(plan, Run(seed=LARGE), table=table, protect=lambda *_: beyond).parts[""]
+    assert list(part.changes.values()) == [4]
 
 
 def test_what_makes_a_release_makes_it_as_it_would_be_written():
