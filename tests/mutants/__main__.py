@@ -32,7 +32,9 @@ def main() -> int:
     mutants = [each for file in room.files for each in _sample(mutants_of(file), options.sample)]
     mutants = [each for each in mutants if options.only in f"{each.function} {each.change}"]
     KEPT.mkdir(exist_ok=True)
-    trying = Trying(mutants, list(room.files), KEPT, budget=options.seconds)
+    excused = equivalents()
+    tried = [each for each in mutants if (each.function, each.digest, each.change) not in excused]
+    trying = Trying(tried, list(room.files), KEPT, budget=options.seconds)
     tests = options.tests or [each for each in room.tests if (ROOT / each).exists()]
     arguments = [
         "-qq",
@@ -50,7 +52,7 @@ def main() -> int:
         code = pytest.main([*arguments, *places], [trying])
     if code not in {0, 5}:
         return int(code)
-    return _print(mutants, trying)
+    return _print(tried, {file: sum(each.file == file for each in mutants) for file in room.files}, trying)
 
 
 def _options() -> argparse.Namespace:
@@ -83,13 +85,12 @@ def _sample(mutants: list[Mutant], size: int) -> list[Mutant]:
     return rng.sample(mutants, min(size, len(mutants)))
 
 
-def _print(mutants: list[Mutant], trying: Trying) -> int:
+def _print(mutants: list[Mutant], counts: dict[str, int], trying: Trying) -> int:
     """Print the survivors and the share of mutants that are noticed, by file; 1 if a share is below its bar."""
-    excused, low = equivalents(), 0
+    low = 0
     by_file: dict[str, list[tuple[Mutant, str | None]]] = {}
     for each in mutants:
-        if (each.function, each.digest, each.change) not in excused:
-            by_file.setdefault(each.file, []).append((each, trying.result_of(each)))
+        by_file.setdefault(each.file, []).append((each, trying.result_of(each)))
     for file, tried in by_file.items():
         lines = (SOURCE / file).read_text(encoding="utf-8").splitlines()
         for each, result in tried:
@@ -101,7 +102,7 @@ def _print(mutants: list[Mutant], trying: Trying) -> int:
         known = [result for _, result in tried if result]
         noticed = sum(result not in {"survived", "unreached"} for result in known)
         share, bar = noticed / len(known) if known else 1.0, bar_of(file)
-        left_out = sum(each.file == file for each in mutants) - len(tried)
+        left_out = counts[file] - len(tried)
         mark = " untried: " + str(len(tried) - len(known)) if len(known) < len(tried) else ""
         print(f"{file:<44}{len(known):>8}{noticed:>9}{share:>8.1%}{bar:>6.0%}{left_out:>12}{mark}")
         low += share < bar
