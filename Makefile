@@ -21,7 +21,7 @@ DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
 DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m rank-swapping \
 	--rank-by 'earth-movers-distance(records=500,draws=2)' --repeats 2 --points 4
 
-.PHONY: help demo test prove lowest fuzz check format bench docs clean services
+.PHONY: help demo test prove lowest fuzz mutants check format bench docs clean services
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -97,6 +97,10 @@ MINUTES ?= 10
 fuzz: $(STAMP)  ## broken files of every kind, for MINUTES=10; what is new is kept in tests/fuzz/corpus
 	SFUMATO_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -n 0 tests/fuzz
 
+ROOM ?= all
+mutants: $(STAMP)  ## do the tests notice? one change of the code at a time; ROOM=deciding or a file, SAMPLE=5 of each file
+	PYTHONPATH=tests $(BIN)/python -m mutants $(ROOM) $(if $(SAMPLE),--sample $(SAMPLE))
+
 # The tools that test are new; what is tested is as old as pyproject.toml allows.
 lowest:  ## all tests with the oldest versions of other libraries that are allowed
 	$(PYTHON) -m venv $(VENV)-lowest
@@ -118,4 +122,4 @@ docs: $(STAMP)  ## build the documentation; a warning is an error
 	@echo "docs: docs/_build/html/index.html"
 
 clean:  ## remove what was built
-	rm -rf $(VENV) $(VENV)-lowest demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache .mutants

@@ -298,7 +298,7 @@ def _parameter_text(value: Any) -> str:
 
 def _short_number(number: float) -> str:
     """A number for people: four digits that count, and all of those before the point."""
-    return f"{number:.4g}" if abs(number) < 10_000 else f"{number:.0f}"  # noqa: PLR2004
+    return f"{number:.4g}" if abs(number) < 9_999.5 else f"{number:.0f}"  # noqa: PLR2004
 
 
 def _exact(number: float) -> str:

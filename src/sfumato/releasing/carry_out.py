@@ -8,6 +8,7 @@ from dataclasses import replace
 from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.checks import violations
+from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import PlanError
 from sfumato.recipes.demand import label_demands
@@ -110,7 +111,10 @@ def _carry_out(
         release, own = postprocess(protect(table, there), table, plan.output, run, key=key)
         if copy and not release.plain:
             raise PlanError("`copies` above 1 needs a release of one table, got: several tables")
-        if own and set(table.names) <= {name for each in release.tables.values() for name in each.names}:
+        shown = {name for each in release.tables.values() for name in each.names}
+        if own and shown.issuperset(
+            table.schema.with_role(Role.SENSITIVE, Role.WEIGHT)
+        ):  # or none can measure
             plan.recipe.require_guarantees(table, release, run)
         made.append(release)
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}

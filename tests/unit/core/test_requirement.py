@@ -3,15 +3,18 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core import registry
+from sfumato.core.group_measure import GroupMeasure, Groups
 from sfumato.core.measure import Score, Status
-from sfumato.core.requirement import Requirement, parse_measure, parse_settings, why_unjudged
+from sfumato.core.requirement import Requirement, parse_measure, parse_method, parse_settings, why_unjudged
 from sfumato.errors import ParameterError, PlanError, SfumatoError, UnknownNameError
 from sfumato.methods.microaggregation import Mdav
+from sfumato.methods.mondrian import Mondrian
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.ranks import RankLinkage
 from sfumato.utility.transport import EarthMoversDistance
@@ -132,6 +135,46 @@ def test_settings_of_choices_and_numbers():
     assert Mdav.from_dict(parse_settings("k=7", Mdav)) == Mdav(k=7)
 
 
+def test_a_method_is_read_with_its_settings():
+    assert parse_method(" mdav ") == Mdav()
+    assert parse_method("mdav(k=7)") == Mdav(k=7)
+    assert parse_method("mondrian(k=1, also=l >= 3 and t <= 0.2)") == Mondrian(
+        k=1, also=("l >= 3", "t <= 0.2")
+    )
+    with pytest.raises(ParameterError, match="is not written like a method"):
+        parse_method("mdav(k=7")
+
+
+def test_a_measure_may_be_asked_in_every_group():
+    asked = GroupMeasure(inner=DistanceLinkage(), groups=Groups(("region",), 200))
+    assert parse_measure("dbrl in every region of 200") == asked
+    assert Requirement.parse("dbrl <= 0.1 in every region of 200") == Requirement(asked, "<=", 0.1)
+
+
+# -------------------------------------------------------------------------------------- classes and records
+
+
+@pytest.mark.parametrize(
+    ("text", "persons"),
+    [
+        ("k >= 5", 5), ("k > 5", 6), ("k >= 1", 1), ("prosecutor-risk <= 0.2", 5), ("prosecutor-risk < 0.2", 6),
+        ("k >= 1099511627775", 2**40 - 1), ("k >= 1099511627776", None), ("prosecutor-risk < 0", None),
+        ("l >= 3", None), ("dbrl <= 0.1", None), ("uniqueness <= 0.1", None),
+    ],
+)  # fmt: skip
+def test_how_many_must_be_alike(text, persons):
+    """No more than 2^40: beyond, nothing is enough."""
+    assert Requirement.parse(text).required_class_size == persons
+
+
+def test_an_undefined_value_of_a_record_fails():
+    values = np.array([0.44, 0.45, 0.46, math.nan])
+    assert requirement(">=").failing(values).tolist() == [True, False, False, True]
+    assert requirement(">").failing(values).tolist() == [True, True, False, True]
+    assert requirement("<=").failing(values).tolist() == [False, False, True, True]
+    assert requirement("<").failing(values).tolist() == [False, True, True, True]
+
+
 # ------------------------------------------------------------------------------------------------- verdict
 
 
@@ -188,6 +231,25 @@ def test_verdicts_in_words():
     assert requirement(level=0.3).verdict(proved) == "met: rank-linkage may be 0.4"
 
 
+def test_verdicts_say_what_weakens_them():
+    """A requirement that nobody can miss, and why a number is what it is; of an estimate its end says enough."""
+    assert requirement(level=-5).verdict(Score(0.5)) == "met: rank-linkage is 0.5, as for every release"
+    said = "not met: rank-linkage is 0.25, must be >= 0.45 (few records)"
+    assert requirement().verdict(Score(0.25, reason="few records")) == said
+    proved = Score(0.9, Status.APPROXIMATE, (0.4, 0.95), interval_is_proved=True, reason="a sample")
+    assert requirement().verdict(proved) == "not met: rank-linkage may be 0.4, must be >= 0.45"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(9999.4, "9999"), (9999.5, "10000"), (10000, "10000"), (-10000, "-10000"), (123456.7, "123457"), (12.3456, "12.35")],
+)  # fmt: skip
+def test_digits_before_the_point_are_all_said(value, said):
+    assert (
+        requirement(level=1e9).verdict(Score(value)) == f"not met: rank-linkage is {said}, must be >= 1e+09"
+    )
+
+
 def test_a_near_miss_does_not_look_like_a_hit():
     """ "is 0.45, must be >= 0.45" would leave everyone at a loss."""
     verdict = requirement().verdict(Score(0.44999999))
@@ -226,6 +288,35 @@ def test_an_estimate_is_asked_for_with_its_confidence(text, confidence):
     assert made.confidence == made.measure.confidence == confidence
     assert str(made).endswith(f"0.05 at {confidence:g}%")
     assert Requirement.parse(str(made)) == made
+
+
+def test_the_confidence_is_said_once():
+    """Behind the level where it is asked for, else as a setting of the measure, unless it is as usual."""
+    asked = Requirement.parse("individual-risk <= 0.05 at 90%")
+    assert str(asked) == "individual-risk(missing=category, threshold=0.05) <= 0.05 at 90%"
+    assert asked.short == "individual-risk <= 0.05 at 90%"
+    estimate = Score(0.01, Status.APPROXIMATE, (0.001, 0.04), confidence=90)
+    assert asked.verdict(estimate) == "met: individual-risk may be 0.04 (estimated at 90%)"
+    assert Requirement.parse("individual-risk(confidence=80) <= 0.05").short.startswith(
+        "individual-risk(confidence=80"
+    )
+    assert Requirement(RankLinkage(floor=2), ">=", 1, 95).short == "rank-linkage(floor=2.0) >= 1 at 95%"
+
+
+def test_what_is_proved_is_no_estimate():
+    asked = Requirement.parse("individual-risk <= 0.05 at 90%")
+    estimate = Score(0.01, Status.APPROXIMATE, (0.001, 0.04), confidence=90)
+    assert asked.is_estimated(estimate)
+    assert not asked.is_estimated(replace(estimate, interval_is_proved=True))
+    assert not asked.is_estimated(replace(estimate, bound=0.02))
+
+
+def test_in_words_settings_are_left_out():
+    assert Requirement.parse("k >= 3 in every region").in_words == "k-anonymity at least 3 in every region"
+    assert (
+        Requirement.parse("dbrl(metric=manhattan) < 0.1").in_words
+        == "Distance-based record linkage below 0.1"
+    )
 
 
 @given(level=FINITE, confidence=st.floats(50, 100, exclude_max=True))

@@ -9,11 +9,13 @@ import pytest
 
 from sfumato.data.generalised.cover import (
     Cover,
+    LabelSets,
     Runs,
     cover_of,
     covers_of,
     extent,
     reads_as_numbers,
+    uninformative_records,
     wildcards,
 )
 from sfumato.data.generalised.intervals import intervals
@@ -66,6 +68,23 @@ def test_wildcards_of_any_column(counties):
     assert wildcards(ranges("*", "[;5]", None, "3"), "x").tolist() == [True, False, False, False]
     assert wildcards(labels(counties, "*", "north", None), "x").tolist() == [True, False, False]
     assert wildcards(one(["*", "a"], Kind.NOMINAL), "x").tolist() == [False, False]
+
+
+def test_a_record_says_nothing_if_none_of_its_cells_does():
+    """One cell that says something is enough."""
+    x = parse_intervals(pl.Series(["*", "*", None, "[1;2]"], dtype=pl.String), pl.Int64)
+    columns = (Column("x", Kind.CONTINUOUS), Column("y", Kind.NOMINAL, missing=("?",)))
+    table = Table(pl.DataFrame({"x": x, "y": ["?", "a", None, None]}), Schema(columns))
+    assert uninformative_records(table, ["x", "y"]).tolist() == [True, False, True, False]
+    assert uninformative_records(table, ["x"]).tolist() == [True, True, True, False]
+
+
+def test_a_label_without_a_value_has_no_mean():
+    nodes = Nodes.of({"low": ["1", "3"], "none": ["?"]}, leaves=["1", "3", "?"])
+    sets = LabelSets.of(nodes, np.array([1.0, 3.0, NAN]))
+    of = dict(zip(nodes.labels, sets.means, strict=True))
+    assert of["low"] == 2
+    assert np.isnan(of["none"])
 
 
 # Intervals

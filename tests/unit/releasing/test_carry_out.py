@@ -14,11 +14,13 @@ import pytest
 
 from seeds import LARGE
 from sfumato.core.measure import Score, Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Progress, Run
 from sfumato.data.rules import Rule
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.table import Table
 from sfumato.errors import (
     Cancelled,
     DataError,
@@ -27,8 +29,10 @@ from sfumato.errors import (
     ReadError,
     RequirementError,
     SfumatoError,
+    UnreachableError,
     WriteError,
 )
+from sfumato.methods import Anatomy, LocalSuppression
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.recoding import Recoding
@@ -40,7 +44,7 @@ from sfumato.recipes.step import Step
 from sfumato.releasing import copies
 from sfumato.releasing import destination as writing
 from sfumato.releasing import load as loading
-from sfumato.releasing.carry_out import carry_out, load, load_resources
+from sfumato.releasing.carry_out import carry_out, load, load_resources, maker
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 from sfumato.releasing.trail import environment, randomness_of
@@ -557,6 +561,127 @@ def test_an_outcome_of_several_tables_has_no_single_release(plan):
 def test_the_record_of_a_verb_stands_in_the_trail(plan):
     _, trail = published(plan, Run(seed=LARGE + 3), record={"protocol": {"bound": 2}})
     assert json.loads(trail.read_text(encoding="utf-8"))["protocol"] == {"bound": 2}
+
+
+# ----------------------------------------------------------------------------------- several copies, and tables
+
+SMALL = Table(
+    pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "y": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]}),
+    Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY, upper=9) for name in "xy")),
+)
+
+
+def small(*steps, **output):
+    return Plan(schema=SMALL.schema, recipe=Recipe.of(*steps), output=Output(**output))
+
+
+def with_x(*values):
+    return Release.record_by_record(
+        replace(SMALL, frame=SMALL.frame.with_columns(x=pl.Series(values, dtype=pl.Float64)))
+    )
+
+
+def test_who_asks_sees_each_table_before_the_work():
+    seen = []
+    plan = replace(small(), resources={})
+    carry_out(plan, Run(seed=LARGE), table=SMALL, before=lambda *given: seen.append(given))
+    ((its_plan, its_table, run),) = seen
+    assert (its_plan, its_table) == (plan, SMALL)
+    assert run.resources == {}
+
+
+def test_the_first_copy_is_what_there_would_be_alone():
+    step = Step(CorrelatedNoise(), ("x", "y"))
+    made = carry_out(small(step, copies=3), Run(seed=LARGE), table=SMALL).parts[""].copies
+    alone = carry_out(small(step), Run(seed=LARGE), table=SMALL).release
+    assert len(made) == 3
+    assert made[0].table.frame.equals(alone.table.frame)
+    assert len({each.table.frame.write_csv() for each in made}) == 3
+    assert len({tuple(each.source_rows) for each in made}) == 3  # nor are they in one order
+    unshuffled = (
+        carry_out(small(step, copies=3, shuffle=False), Run(seed=LARGE), table=SMALL).parts[""].copies
+    )
+    assert [list(each.source_rows) for each in unshuffled] == [[0, 1, 2, 3, 4, 5]] * 3
+    assert len({each.table.frame.write_csv() for each in unshuffled}) == 3
+
+
+def test_of_several_copies_the_worst_is_told():
+    """The copy that breaks most, and of each repair the most cells."""
+    releases = [with_x(1, 2, 3, 4, 5, 10), with_x(1, 2, 3, 10, 10, 10), with_x(1, 2, 3, 4, 10, 10)]
+    made = iter(releases)
+    part = carry_out(small(copies=3), Run(seed=LARGE), table=SMALL, protect=lambda *_: next(made)).parts[""]
+    assert [each.records for each in part.broken] == [3]
+    made = iter(releases)
+    mended = carry_out(
+        small(copies=3, repair=True), Run(seed=LARGE), table=SMALL, protect=lambda *_: next(made)
+    ).parts[""]
+    assert (mended.broken, list(mended.changes.values())) == ((), [3])
+
+
+def test_copies_are_of_one_table():
+    ages = Table(
+        pl.DataFrame({"age": [30, 31, 32, 33], "ill": ["a", "b", "a", "b"]}),
+        Schema((Column("age", Kind.CONTINUOUS, Role.KEY), Column("ill", Kind.NOMINAL, Role.SENSITIVE))),
+    )
+    plan = Plan(schema=ages.schema, recipe=Recipe.of(Step(Anatomy(l=2))), output=Output())
+    assert len(carry_out(plan, Run(seed=LARGE), table=ages).release.tables) == 2
+    with pytest.raises(PlanError, match="`copies` above 1 needs a release of one table"):
+        carry_out(replace(plan, output=Output(copies=2)), Run(seed=LARGE), table=ages)
+
+
+def test_tables_of_one_plan_have_chance_of_their_own():
+    plan = small(Step(CorrelatedNoise(), ("x", "y")))
+    both = carry_out(Plan(tables={"a": plan, "b": plan}), Run(seed=LARGE), table=SMALL).parts
+    alone = carry_out(plan, Run(seed=LARGE), table=SMALL)
+    frames = [each.table.frame for each in (alone.release, both["a"].release, both["b"].release)]
+    assert len({each.write_csv() for each in frames}) == 3
+
+
+@pytest.mark.parametrize("role", [None, Role.IDENTIFIER, Role.OTHER])
+def test_what_a_step_enforced_holds_after_a_repair_whatever_stays_behind(role):
+    """Totals that are summed again from noisy parts tell everybody apart; a name that is left out changes nothing."""
+    beside = () if role is None else (Column("stays", Kind.NOMINAL, role),)
+    columns = [Column(each, Kind.CONTINUOUS, Role.KEY if each == "t" else Role.OTHER) for each in "abt"]
+    schema = Schema((*columns, *beside), rules=(Rule("t = a + b"),))
+    data = {
+        "a": [1.0] * 3 + [2.0] * 3,
+        "b": [1.0] * 3 + [2.0] * 3,
+        "t": [2.0] * 3 + [4.0] * 3,
+        "stays": list("uvwxyz"),
+    }
+    table = Table(pl.DataFrame(data).select(schema.names), schema)
+    steps = (Step(LocalSuppression(k=3), ("t",)), Step(CorrelatedNoise(), ("a",)))
+    output = Output(repair=True, drop=tuple(each.name for each in beside))
+    plan = Plan(schema=schema, recipe=Recipe(steps), output=output)
+    with pytest.raises(UnreachableError, match=r"local-suppression.* enforced does not hold"):
+        carry_out(plan, Run(seed=LARGE), table=table)
+    carry_out(replace(plan, output=replace(output, repair=False)), Run(seed=LARGE), table=table)
+
+
+def test_what_a_step_enforced_is_not_asked_of_what_lacks_the_sensitive_column():
+    schema = Schema(
+        (
+            Column("t", Kind.NOMINAL, Role.KEY),
+            Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+            Column("x", Kind.CONTINUOUS, Role.OTHER, upper=9),
+        )
+    )
+    table = Table(pl.DataFrame({"t": ["a"] * 4, "ill": list("pqpq"), "x": [1.0, 2.0, 3.0, 4.0]}), schema)
+    recipe = Recipe((Step(LocalSuppression(k=2, also=("l >= 2",)), ("t",)),))
+    plan = Plan(schema=schema, recipe=recipe, output=Output(repair=True, drop=("ill",)))
+    beyond = Release.record_by_record(replace(table, frame=table.frame.with_columns(x=pl.lit(10.0))))
+    part = carry_out(plan, Run(seed=LARGE), table=table, protect=lambda *_: beyond).parts[""]
+    assert list(part.changes.values()) == [4]
+
+
+def test_what_makes_a_release_makes_it_as_it_would_be_written():
+    plan = small(Step(CorrelatedNoise(), ("x",)), drop=("y",))
+    made = maker(plan)(SMALL, Run(seed=LARGE))
+    assert made.table.names == ("x",)
+    assert not made.table.frame.equals(SMALL.frame.select("x"))
+    assert maker(plan, lambda table, run: Release.unchanged(table))(SMALL, Run()).table.frame.equals(
+        SMALL.frame.select("x")
+    )
 
 
 # --------------------------------------------------------------------------------------------- built-in data
