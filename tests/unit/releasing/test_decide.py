@@ -24,7 +24,8 @@ from sfumato.methods.noise import CorrelatedNoise
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.releasing import decide as deciding
 from sfumato.releasing.budget_coverage import BudgetCoverage
 from sfumato.releasing.decide import (
