@@ -7,7 +7,11 @@ from sfumato.core.params import Columns, Requirements, Resource
 #: What nothing else says of a text, a list of columns or requirements, a resource.
 TEXTS = ("age", "sex+region", "age|sex", "increasing", "flu")
 COLUMNS = (("sex",), ("age", "region"), ("@key",), ("@sensitive",), ("no such",), ())
-REQUIREMENTS = (("l >= 2",), ("l(kind=entropy, missing=worst) >= 1.2", "alpha <= 0.9"), ("k >= 2 and t <= 0.9",))
+REQUIREMENTS = (
+    ("l >= 2",),
+    ("l(kind=entropy, missing=worst) >= 1.2", "alpha <= 0.9"),
+    ("k >= 2 and t <= 0.9",),
+)
 RESOURCES = ("population", "nothing")
 
 
@@ -25,14 +29,18 @@ def _scalar(declared, rng):
     if rng.random() < 0.2 and (wrong := _outside(declared)):
         return rng.choice(wrong)
     if declared.choices:
-        return rng.choice([each for each in declared.choices if each != declared.default] or list(declared.choices))
+        return rng.choice(
+            [each for each in declared.choices if each != declared.default] or list(declared.choices)
+        )
     if declared.type is bool:
         return not declared.default
     if declared.type in {int, float}:
         return rng.choice(_numbers(declared))
     lists = {Columns: COLUMNS, Requirements: REQUIREMENTS}
     if declared.type in lists:
-        return list(rng.choice([each for each in lists[declared.type] if each != tuple(declared.default or ())]))
+        return list(
+            rng.choice([each for each in lists[declared.type] if each != tuple(declared.default or ())])
+        )
     return rng.choice(RESOURCES if declared.type is Resource else TEXTS)
 
 
@@ -62,7 +70,11 @@ def options(declared, value):
     if declared.type is bool and not declared.per_column:
         return [flag if value else f"--no-{declared.name.replace('_', '-')}"]
     if isinstance(value, dict):
-        return [part for name, each in value.items() for part in (flag, each if name == "default" else f"{name}={each}")]
+        return [
+            part
+            for name, each in value.items()
+            for part in (flag, each if name == "default" else f"{name}={each}")
+        ]
     if isinstance(value, list):
         return [part for each in value or [""] for part in (flag, each)]
     return [flag, value]

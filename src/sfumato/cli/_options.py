@@ -213,7 +213,10 @@ class _ParameterText(click.ParamType):
         return self.declared.read(value) if isinstance(value, str) else value
 
     def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str  # noqa: ARG002
+        self,
+        ctx: click.Context,
+        param: click.Parameter,
+        incomplete: str,  # noqa: ARG002
     ) -> list[CompletionItem]:
         return [CompletionItem(each) for each in self.declared.choices if each.startswith(incomplete)]
 
