@@ -214,9 +214,9 @@ class _ParameterText(click.ParamType):
 
     def shell_complete(
         self,
-        ctx: click.Context,
-        param: click.Parameter,
-        incomplete: str,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
     ) -> list[CompletionItem]:
         return [CompletionItem(each) for each in self.declared.choices if each.startswith(incomplete)]
 

@@ -144,7 +144,7 @@ class Param:
         return f"{noun} {' and '.join(limits)}" if limits else noun
 
     def read(self, text: str) -> Any:
-        """The value that a text means: ``5``, ``true``, ``age+sex``; `clean` says what is wrong with others."""
+        """The value that a text means: ``5``, ``true``, ``age+sex``; `clean` says what is wrong with it."""
         if self.type is bool:
             return {"true": True, "false": False}.get(text.lower(), text)
         if self.type is Columns:

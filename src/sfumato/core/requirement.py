@@ -16,7 +16,7 @@ from sfumato.core import registry
 from sfumato.core.group_measure import GroupMeasure, Groups
 from sfumato.core.measure import APPROACH, Aspect, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
-from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
+from sfumato.core.parameter_types import REQUIREMENT, Columns
 from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Flags, Floats
 

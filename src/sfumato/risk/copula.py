@@ -80,9 +80,7 @@ class CopulaRisk(CellMeasure):
     title = "Copula risk"
     counts = replace(
         CellMeasure.counts,
-        laws=Laws(
-            reads_names="Its points of integration follow the order of the keys, which is that of their names."
-        ),
+        laws=Laws(reads_names="Its points of integration follow the order of the names of the keys."),
     )
     references = ("rocher2019",)
 

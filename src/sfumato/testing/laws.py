@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def _evidence(table: Table, protected: Table) -> Evidence:
 
 
 @cache
-def _swapped(seed: int) -> Evidence:
+def _swap_values(seed: int) -> Evidence:
     """A table beside one whose numbers and regions changed places."""
     table = protected = mixed_table(seed)
     for number, name in enumerate(("age", "region", "size")):
@@ -73,7 +74,7 @@ def _swapped(seed: int) -> Evidence:
 
 
 @cache
-def _recoded(seed: int, levels: tuple[int, int, int]) -> Evidence:
+def _recode_keys(seed: int, levels: tuple[int, int, int]) -> Evidence:
     """A table beside one whose age, region and town are generalised, each to a level of its hierarchy."""
     table, names = mixed_table(seed), ("age", "region", "town")
     method = Recoding(levels=dict(zip(names, levels, strict=True)))  # type: ignore[arg-type]  — as a plan says
@@ -115,9 +116,9 @@ def _assert_no_safer(measure: Measure, score: Score, than: Score, why: str) -> N
 
 
 def check_order_of_all_records_is_irrelevant(cls: type[Measure], seeds: Sequence[int] = SEEDS) -> None:
-    """Records of the original and of the release in other orders have the same score, unless it says why not."""
+    """Records of the original and of the release in other orders score alike, unless it says why not."""
     for seed in seeds if not cls.laws().reads_order else ():
-        evidence, rng = _swapped(seed), np.random.default_rng(seed)
+        evidence, rng = _swap_values(seed), np.random.default_rng(seed)
         assert evidence.release is not None
         rows, order = rng.permutation(len(evidence.original)), rng.permutation(len(evidence.original))
         places = np.argsort(rows)  # where each original record is now
@@ -130,15 +131,17 @@ def check_order_of_all_records_is_irrelevant(cls: type[Measure], seeds: Sequence
 def check_names_are_irrelevant(cls: type[Measure], seeds: Sequence[int] = SEEDS) -> None:
     """Columns and categories of other names have the same score, unless the measure says why not."""
     for seed in seeds if not cls.laws().reads_names else ():
-        evidence = _swapped(seed)
+        evidence = _swap_values(seed)
         assert evidence.release is not None
-        resources = {name: _renamed(table) for name, table in evidence.resources.items()}
-        release = Release.record_by_record(_renamed(evidence.release.table))
-        turned = replace(evidence, original=_renamed(evidence.original), release=release, resources=resources)
+        resources = {name: _rename_all(table) for name, table in evidence.resources.items()}
+        release = Release.record_by_record(_rename_all(evidence.release.table))
+        turned = replace(
+            evidence, original=_rename_all(evidence.original), release=release, resources=resources
+        )
         _assert_alike(_measure_of(cls), evidence, turned, "names")
 
 
-def _renamed(table: Table) -> Table:
+def _rename_all(table: Table) -> Table:
     """The same with other names of columns and of categories, which come in another order."""
     names = {name: name[::-1] for name in table.names}
     turned = [
@@ -152,7 +155,7 @@ def _renamed(table: Table) -> Table:
 def check_coarser_is_never_riskier(cls: type[Measure], seeds: Sequence[int] = SEEDS) -> None:
     """Keys that are generalised further for all records are no riskier, where that is declared."""
     for seed in seeds if cls.laws().coarser_is_safer else ():
-        fine, coarse = _recoded(seed, (seed % 2, 1, 0)), _recoded(seed, (1, 2, seed % 2))
+        fine, coarse = _recode_keys(seed, (seed % 2, 1, 0)), _recode_keys(seed, (1, 2, seed % 2))
         _assert_no_safer(
             _measure_of(cls),
             _score(_measure_of(cls), fine),
@@ -164,19 +167,19 @@ def check_coarser_is_never_riskier(cls: type[Measure], seeds: Sequence[int] = SE
 def check_knowledge_is_never_safer(cls: type[Measure], seeds: Sequence[int] = SEEDS) -> None:
     """An intruder who knows more columns learns no less, where that is declared."""
     for seed in seeds if cls.laws().knowledge_is_risk else ():
-        for evidence in (_swapped(seed), _recoded(seed, (1, 1, 0))):
+        for evidence in (_swap_values(seed), _recode_keys(seed, (1, 1, 0))):
             scores = [
                 _score(_measure_of(cls), replace(evidence, scenario=Scenario(columns=names)))
                 for names in (("age", "region"), ("age", "region", "size"), ("age", "region", "size", "town"))
             ]
-            for less, more in zip(scores, scores[1:], strict=False):
+            for less, more in pairwise(scores):
                 _assert_no_safer(_measure_of(cls), more, less, "knowing more is safer")
 
 
 def check_a_second_record_hides_nobody(cls: type[Measure], seeds: Sequence[int] = SEEDS) -> None:
     """A person's record that is there twice makes nobody safer, where that is declared."""
     for seed in seeds if cls.laws().copies_hide_nobody else ():
-        for evidence in (_swapped(seed), _recoded(seed, (1, 1, 0))):
+        for evidence in (_swap_values(seed), _recode_keys(seed, (1, 1, 0))):
             assert evidence.release is not None
             for row in range(0, len(evidence.original), 12):
                 rows = np.append(np.arange(len(evidence.original)), row)
