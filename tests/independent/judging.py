@@ -185,11 +185,14 @@ class Counted:
     def is_definition(self, measure, score):
         """Whether the number must be the oracle's, and not only as bad: it looks at nothing else."""
         coded = any(self.columns.missing.get(name) for name in self.columns.keys)
+        starred = any("*" in self.case["values"][name] for name in self.columns.keys)
         return not (
             "approach" in score.details
             or (measure.name in {"exact-match", "dbrl"} and self.plain.joins)  # units are linked, too
             or (measure.name == "uniqueness" and coded)  # codes are values that a wildcard stands for
-            or (measure.name == "uniqueness" and not self.released.plain)  # beside buckets it hides nobody
+            or (
+                measure.name == "uniqueness" and starred
+            )  # a value there, and a wildcard to who reads the file
         )
 
     def _kept(self):

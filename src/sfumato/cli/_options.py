@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from sfumato.cli._engine import engine_options
 from sfumato.core.params import Columns, Param, Parameters, Requirements
@@ -187,27 +188,37 @@ def option_of(declared: Param) -> click.Option:
             metavar="COLUMNS" if declared.type is Columns else "REQUIREMENT",
             **words,
         )
-    if declared.choices:
-        return click.Option(
-            [flag, declared.name],
-            type=click.Choice((*declared.choices, *declared.renamed)),  # former words are still understood
-            metavar=f"[{'|'.join(declared.choices)}]",
-            default=declared.default,
-            **words,
-        )
     if declared.type is bool:
         pair = f"{flag}/--no-{declared.name.replace('_', '-')}"
         return click.Option([pair, declared.name], default=declared.default, **words)
-    # Bounds are checked by the parameter itself, so that every door gives the same message.
-    kinds = {int: click.INT, float: click.FLOAT}
     metavar = {int: "INTEGER", float: "NUMBER"}.get(declared.type, "TEXT")
     return click.Option(
         [flag, declared.name],
-        type=kinds.get(declared.type, click.STRING),
+        type=_ParameterText(declared),
         default=declared.default,
-        metavar=metavar,
+        metavar=f"[{'|'.join(declared.choices)}]" if declared.choices else metavar,
         **words,
     )
+
+
+class _ParameterText(click.ParamType):
+    """The text of a parameter. What is wrong with it the parameter says itself, as behind every door."""
+
+    name = "text"
+
+    def __init__(self, declared: Param) -> None:
+        self.declared = declared
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        return self.declared.read(value) if isinstance(value, str) else value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [CompletionItem(each) for each in self.declared.choices if each.startswith(incomplete)]
 
 
 def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +227,7 @@ def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str,
     for declared in cls.parameters():
         value = options[declared.name]
         if declared.per_column:
-            value = _by_column(declared, value, cls.name) if value else None
+            value = _by_column(declared, value) if value else None
         elif declared.type is Columns:
             value = split(value)
         if value is not None:
@@ -224,23 +235,12 @@ def parameters_from(cls: type[Parameters], options: dict[str, Any]) -> dict[str,
     return values
 
 
-def _by_column(declared: Param, values: Sequence[str], owner: str) -> Any:
+def _by_column(declared: Param, values: Sequence[str]) -> Any:
     table: dict[str, Any] = {}
     for value in values:
         column, sign, text = value.rpartition("=")
-        table[column if sign else "default"] = _number_or_text(declared, text, owner)
+        table[column if sign else "default"] = declared.read(text)
     return table if set(table) != {"default"} else table["default"]
-
-
-def _number_or_text(declared: Param, text: str, owner: str) -> Any:
-    if declared.type not in {int, float}:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(
-            f"`{declared.name}` of {owner} must be {declared.domain}, got: `{text}`"
-        ) from None
 
 
 def reason_of(options: Mapping[str, Any]) -> str:

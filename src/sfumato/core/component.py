@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, ClassVar
 
-from sfumato.core.params import Parameters
+from sfumato.core.params import Parameters, PerColumn, Resource
 from sfumato.core.state import State
 from sfumato.data.schema import Kind
 from sfumato.errors import quoted
@@ -42,6 +43,19 @@ class Component(Named):
                 f"{cls.__name__} must declare {quoted(loose)} in a group, such as `gives` of a method or "
                 "`counts` of a measure, got: flags of their own"
             )
+
+    def undeclared_resources(self, declared: Container[str]) -> list[str]:
+        """Sentences about parameters that name resources which are not there."""
+        named = {each.name: getattr(self, each.name) for each in self.parameters() if each.type is Resource}
+        named = {
+            key: value.to_plain() if isinstance(value, PerColumn) else value for key, value in named.items()
+        }
+        return [
+            f"`{key}` of {self.name} names a resource that is not declared: `{each}`"
+            for key, value in named.items()
+            for each in (value.values() if isinstance(value, dict) else (value,))
+            if each is not None and each not in declared
+        ]
 
     @classmethod
     def summary(cls) -> str:

@@ -168,8 +168,23 @@ class Needs:
 
 
 @dataclass(frozen=True)
+class Laws:
+    """What holds between two scores of a measure: `sfumato.testing` tries what is declared.
+
+    Records in another order, and other names of columns and categories, change no score; a measure of which
+    that is not so says why. The others are for a risk to declare.
+    """
+
+    reads_order: str = ""
+    reads_names: str = ""
+    coarser_is_safer: bool = False  # True: keys that are generalised further for all records are no riskier
+    knowledge_is_risk: bool = False  # True: an intruder who knows more columns learns no less
+    copies_hide_nobody: bool = False  # True: a person's record that is there twice makes nobody safer
+
+
+@dataclass(frozen=True)
 class Counting:
-    """Which records and people a measure counts."""
+    """Which records and people a measure counts, and the laws that follow."""
 
     people: bool = False  # True: it counts the people of the table seen
     joins_person_records: bool = False  # True: records that a column joins are judged as one person's
@@ -183,6 +198,7 @@ class Counting:
     )
     compares_equal: bool = False  # True: it asks whether values are equal, so those a hair apart, too
     classes_only: bool = False  # True: classes of records alike tell it all, so `Table.counts` will do
+    laws: Laws = Laws()
 
 
 @dataclass(frozen=True)
@@ -260,6 +276,8 @@ class Measure(Component):
                 f"{self.name} must have a control, people of the same population who were not protected, "
                 "got: none (hold some out in a rehearsal: --control 0.2; or give a file of them)"
             )
+        if undeclared := self.undeclared_resources(evidence.resources):
+            return "; ".join(undeclared)
         return self._lacks(evidence, self.columns(evidence))
 
     def _lacks(self, evidence: Evidence, names: tuple[str, ...]) -> str | None:
@@ -501,6 +519,11 @@ class Measure(Component):
         return cls.tells.places if "tells" in vars(cls) else {}
 
     @classmethod
+    def laws(cls) -> Laws:
+        """The laws that its scores keep."""
+        return cls.counts.laws
+
+    @classmethod
     def computed_from(cls) -> Literal["records", "classes", "class"]:
         """What makes its number: single records, the classes of records alike, or each class by itself."""
         return "records"
@@ -550,6 +573,16 @@ class ClassMeasure(Measure):
     """
 
     class_values: ClassVar[ClassValues] = ClassValues()
+
+    @classmethod
+    def laws(cls) -> Laws:
+        """The laws that its scores keep: coarser keys, or fewer known ones, put classes together."""
+        laws, merging = super().laws(), cls.class_values.survive_merging
+        return replace(
+            laws,
+            coarser_is_safer=laws.coarser_is_safer or merging,
+            knowledge_is_risk=laws.knowledge_is_risk or merging,
+        )
 
     @classmethod
     def computed_from(cls) -> Literal["records", "classes", "class"]:

@@ -143,6 +143,21 @@ class Param:
         ]
         return f"{noun} {' and '.join(limits)}" if limits else noun
 
+    def read(self, text: str) -> Any:
+        """The value that a text means: ``5``, ``true``, ``age+sex``; `clean` says what is wrong with it."""
+        if self.type is bool:
+            return {"true": True, "false": False}.get(text.lower(), text)
+        if self.type is Columns:
+            return text.split("+") if text else []
+        if self.type is Requirements:
+            return Requirements.split(text)
+        for number in (int, float) if self.type in {int, float} else ():
+            try:
+                return number(text)
+            except ValueError:
+                continue
+        return text
+
     def accepts(self, value: object) -> bool:
         """Whether ``value`` lies in the domain."""
         try:

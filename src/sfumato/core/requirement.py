@@ -16,7 +16,7 @@ from sfumato.core import registry
 from sfumato.core.group_measure import GroupMeasure, Groups
 from sfumato.core.measure import APPROACH, Aspect, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
-from sfumato.core.parameter_types import REQUIREMENT, Columns, Requirements
+from sfumato.core.parameter_types import REQUIREMENT, Columns
 from sfumato.errors import ParameterError, PlanError
 from sfumato.kernels.arrays import Flags, Floats
 
@@ -72,27 +72,12 @@ def parse_settings(text: str, owner: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for part in filter(None, (piece.strip() for piece in _COMMA.split(text))):
         key, sign, value = (piece.strip() for piece in part.partition("="))
-        if not sign or not value:
-            raise PlanError(f"`{part}` is not a setting of {owner.name}: write name=value")
         if key in settings:
             raise PlanError(f"`{key}` of {owner.name} is given twice")
-        settings[key] = _read_value(value, owner.parameter(key).type)
+        if not sign or not (value or owner.parameter(key).type is Columns):  # no columns are a choice
+            raise PlanError(f"`{part}` is not a setting of {owner.name}: write name=value")
+        settings[key] = owner.parameter(key).read(value)
     return settings
-
-
-def _read_value(text: str, kind: type) -> Any:
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    if kind is Columns:
-        return text.split("+")
-    if kind is Requirements:
-        return Requirements.split(text)
-    if kind in {int, float}:
-        try:
-            return float(text)
-        except ValueError:
-            return text  # the parameter's own check says what it must be
-    return text
 
 
 @dataclass(frozen=True)
@@ -259,7 +244,9 @@ class Requirement:
         if self.confidence is not None:
             settings.pop("confidence")  # it is said behind
         settings_text = ", ".join(
-            f"{key}={_parameter_text(value)}" for key, value in settings.items() if value != []
+            f"{key}={_parameter_text(value)}"
+            for key, value in settings.items()
+            if value != [] or self.measure.parameter(key).default
         )
         asked = f"{self.sign} {_exact(self.level)}{self.at}{self.where}"
         return f"{self.measure.name}{f'({settings_text})' if settings_text else ''} {asked}"

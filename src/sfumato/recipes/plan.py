@@ -382,14 +382,13 @@ def _parameter_faults(plan: Plan) -> Iterator[str]:
     required = [*plan.requirements, *(each for own in plan.required_in.values() for each in own)]
     steps = [(f"step {number}", step.method) for number, step in enumerate(plan.recipe.steps, start=1)]
     for place, described in (*steps, *(("requirements", each.measure) for each in required)):
+        yield from (f"{place}: {fault}" for fault in described.undeclared_resources(plan.resources))
         for declared in described.parameters():
             value = getattr(described, declared.name)
-            if not isinstance(value, Resource):
+            if not isinstance(value, Resource) or value not in plan.resources:
                 continue
-            what = f"{place}: `{declared.name}` of {described.name}"
-            if value not in plan.resources:
-                yield f"{what} names a resource that is not declared: `{value}`"
-            elif declared.holds and plan.resources[value].holds != declared.holds:
+            if declared.holds and plan.resources[value].holds != declared.holds:
+                what = f"{place}: `{declared.name}` of {described.name}"
                 yield f"{what} must name a resource that holds a {declared.holds}, got: `{value}`"
 
 

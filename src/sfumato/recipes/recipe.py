@@ -111,6 +111,11 @@ class Recipe:
     def follow(self, table: Table, run: Run, memory: StepMemory | None = None) -> Iterator[Release]:
         """Yield the release as it stands after each step; the last one is what `apply` gives."""
         faults = self.faults(table.schema)
+        faults += [
+            f"step {number}: {fault}"
+            for number, step in enumerate(self.steps, start=1)
+            for fault in step.method.undeclared_resources(run.resources)
+        ]
         if faults:
             raise PlanError.gather("the recipe", faults)
         identities = [""] * len(self.steps)

@@ -211,6 +211,8 @@ def prepare_step(request: Request, step: Step, *, check: Callable[[Plan], None] 
     schema = with_hierarchies(plan.schema or read(named.data, **data.reading).schema, request)
     require_columns(schema, (*step.columns, *step.within, *drop))
     schema = _pseudonymous(with_roles(schema, request.roles), request)
+    if faults := plan.recipe.faults(schema):
+        raise PlanError.gather("the recipe", faults)
     # What the owner has not decided counts as known: a plan that is written down is stricter.
     undecided = schema.columns_without_role()
     basis = "no role given, so taken as a key"

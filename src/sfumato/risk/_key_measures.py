@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of, joining, seen_table, why_persons_unknown
-from sfumato.core.measure import ClassMeasure, Counting, Measure, Needs, Score, Status, Threat
+from sfumato.core.measure import ClassMeasure, Counting, Laws, Measure, Needs, Score, Status, Threat
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import MISSING_POLICIES, Classes, Missing
@@ -24,6 +24,11 @@ from sfumato.kernels.arrays import Flags, Floats, Ints
 EMPTY = "the table has no records"
 SENSITIVE_HELP = "The sensitive columns; the score is that of the worst."
 
+#: The laws of what counts the persons who are alike: coarser or fewer keys put classes together.
+CLASS_LAWS = Laws(coarser_is_safer=True, knowledge_is_risk=True, copies_hide_nobody=True)
+#: The laws where records are counted, not persons.
+RECORD_LAWS = replace(CLASS_LAWS, copies_hide_nobody=False)
+
 #: What is told beside a score.
 Facts = Mapping[str, float | int | str]
 
@@ -34,7 +39,7 @@ class KeyMeasure(Measure):
     aspect = "risk"
     threat: ClassVar[Threat] = "singling out"
     needs = Needs(release=False)
-    counts = Counting(people=True)
+    counts = Counting(people=True, laws=Laws(copies_hide_nobody=True))
     kinds = COMPARABLE
     cost = "n log n"
 

@@ -18,7 +18,7 @@ from sfumato.data.classes.packing import Coding, number, pack
 from sfumato.data.generalised.intervals import ends, is_interval
 from sfumato.data.schema import Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, UnknownNameError, quoted
+from sfumato.errors import DataError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._coverage import CoverageProblem, TooManyBoxes, covering_of
@@ -34,9 +34,6 @@ _MOST_PAIRS = 100_000_000
 
 def why_no_population(measure: str, evidence: Evidence, population: str, keys: Sequence[str]) -> str | None:
     """Why the classes cannot be counted in this resource; None when they can."""
-    if population not in evidence.resources:
-        error = UnknownNameError.of("resource", population, evidence.resources)
-        return f"{measure} needs a table of the population: {error.message}"
     table: object = evidence.resources[population]
     if not isinstance(table, Table):
         return f"`population` of {measure} must name a table, got: `{population}`, which is none"

@@ -18,6 +18,7 @@ from sfumato.data.table import Table
 from sfumato.errors import count_noun, quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
+    CLASS_LAWS,
     EMPTY,
     Facts,
     KeyMeasure,
@@ -90,7 +91,7 @@ class KAnonymity(WorstClassMeasure):
     name = "k-anonymity"
     synonyms = ("kAnon", "kAnon_violations", "freqCalc", "measure_risk", "minimum key size")
     family = "equivalence classes"
-    counts = Counting(people=True, joins_person_records=True, classes_only=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True, laws=CLASS_LAWS)
     tells = Tells(places={"default": 0, "comparison": 2, "report": 1})
     class_values = ClassValues(independent=True, survive_merging=True, are_sizes=True)
     aliases = ("k",)
@@ -175,7 +176,7 @@ class KMap(KeyMeasure):
     bounds = (0.0, math.inf)
     references = ("elemam2008", "sweeney2002")
 
-    counts = Counting(people=True, compares_kept_relations=True, classes_only=True)
+    counts = Counting(people=True, compares_kept_relations=True, classes_only=True, laws=CLASS_LAWS)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 
@@ -229,7 +230,7 @@ class XYAnonymity(WorstClassMeasure):
     better = "high"
     bounds = (1.0, math.inf)
     references = ("wang2006",)
-    counts = Counting(people=True, classes_only=True)
+    counts = Counting(people=True, classes_only=True, laws=CLASS_LAWS)
     class_values = ClassValues(independent=True, survive_merging=True)
 
     x: Columns = param(("@key",), "Columns whose combinations of values make the classes.", symbol="X")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from math import comb
 
@@ -17,6 +18,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Flags, Floats, Ints
 from sfumato.risk._key_measures import (
+    CLASS_LAWS,
     KeyMeasure,
     SensitiveMeasure,
     by_original,
@@ -188,6 +190,7 @@ class LkcPrivacy(SensitiveMeasure):
     title = "LKC-privacy"
     better = "high"
     bounds = (0.0, np.inf)
+    counts = replace(SensitiveMeasure.counts, laws=CLASS_LAWS)
     references = ("mohammed2009",)
     cost = "n"
 

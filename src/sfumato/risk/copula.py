@@ -6,10 +6,12 @@ says "patent pending": whoever uses this measure for business may want to ask wh
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Laws, Score, Status
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.kernels.arrays import Floats
@@ -76,6 +78,10 @@ class CopulaRisk(CellMeasure):
     synonyms = ("Gaussian copula", "Gaussian copulas")
     family = "re-identification"
     title = "Copula risk"
+    counts = replace(
+        CellMeasure.counts,
+        laws=Laws(reads_names="Its points of integration follow the order of the names of the keys."),
+    )
     references = ("rocher2019",)
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -17,6 +19,7 @@ from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags
 from sfumato.risk._key_measures import (
+    CLASS_LAWS,
     SensitiveMeasure,
     by_original,
     count_records,
@@ -76,6 +79,7 @@ class AttributeDisclosure(SensitiveMeasure):
     name = "attribute-disclosure"
     synonyms = ("homogeneity attack",)
     family = "attribute disclosure"
+    counts = replace(SensitiveMeasure.counts, laws=CLASS_LAWS)
     tells = Tells(places={"report": 12, "sensitive": 3})
     title = "Attribute disclosure"
     better = "low"

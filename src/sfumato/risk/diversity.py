@@ -15,7 +15,7 @@ from sfumato.core.measure import ClassValues, Counting, Tells
 from sfumato.core.params import param
 from sfumato.data.classes.classes import Classes, Counts
 from sfumato.kernels.arrays import Floats, Ints
-from sfumato.risk._key_measures import Facts, WorstColumnMeasure, count_records, yes_or_no
+from sfumato.risk._key_measures import CLASS_LAWS, Facts, WorstColumnMeasure, count_records, yes_or_no
 
 #: A number of values that is so near to a whole one is that: logarithms round.
 _FLOAT_TOLERANCE = 1e-12
@@ -175,7 +175,9 @@ class LDiversity(_Diversity):
     )
     better = "high"
     bounds = (0.0, math.inf)
-    counts = Counting(people=True, joins_person_records=True, compares_equal=True, classes_only=True)
+    counts = Counting(
+        people=True, joins_person_records=True, compares_equal=True, classes_only=True, laws=CLASS_LAWS
+    )
     references = ("machanavajjhala2007",)
 
     kind: Literal["distinct", "entropy", "recursive"] = param(

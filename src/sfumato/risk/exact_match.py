@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of, joining, why_pairs_unknown
-from sfumato.core.measure import Counting, Score, Tells
+from sfumato.core.measure import Counting, Laws, Score, Tells
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -74,6 +74,7 @@ class ExactMatch(TrueLinkMeasure):
     counts = Counting(
         joins_person_records=True, pools_copies=True, intruder_records_only=True,
         compares_kept_relations=True, compares_equal=True,
+        laws=Laws(coarser_is_safer=True, copies_hide_nobody=True),
     )  # fmt: skip
     tells = Tells(places={"report": 13}, not_seen=NOISE_NOT_SEEN)
     references = ("hundepool2012", "herzog2007")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sfumato.core.evidence import Evidence
@@ -9,7 +11,7 @@ from sfumato.core.measure import Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Counts
 from sfumato.kernels.arrays import Floats
-from sfumato.risk._key_measures import SensitiveMeasure, by_original, of_records
+from sfumato.risk._key_measures import RECORD_LAWS, SensitiveMeasure, by_original, of_records
 
 
 class KnowledgeGain(SensitiveMeasure):
@@ -46,6 +48,7 @@ class KnowledgeGain(SensitiveMeasure):
     family = "attribute disclosure"
     better = "low"
     bounds = (0.0, 1.0)
+    counts = replace(SensitiveMeasure.counts, laws=RECORD_LAWS)
     tells = Tells(record_sentence="its class changes the belief about its sensitive value by {:.3g} of 1")
     references = ("brickell2008",)
 

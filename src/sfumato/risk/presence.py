@@ -17,6 +17,7 @@ from sfumato.data.table import Table
 from sfumato.errors import count_noun
 from sfumato.kernels.arrays import Ints
 from sfumato.risk._key_measures import (
+    CLASS_LAWS,
     EMPTY,
     KeyMeasure,
     SensitiveMeasure,
@@ -70,7 +71,7 @@ class DeltaPresence(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     references = ("nergiz2007",)
-    counts = Counting(people=True, compares_kept_relations=True)
+    counts = Counting(people=True, compares_kept_relations=True, laws=CLASS_LAWS)
 
     population: Resource | None = param(None, "The table of the population.", holds="table")
 

@@ -17,6 +17,8 @@ from sfumato.data.generalised.cover import suppressed_records
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
+    CLASS_LAWS,
+    RECORD_LAWS,
     KeyMeasure,
     by_original,
     counted_in,
@@ -34,7 +36,7 @@ class _ClassSizeRisk(KeyMeasure):
     better = "low"
     bounds = (0.0, 1.0)
     score_is: ClassVar[Literal["highest", "mean"]] = "highest"
-    counts = Counting(people=True, joins_person_records=True, classes_only=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True, laws=CLASS_LAWS)
 
     threshold: float = param(
         0.2,
@@ -112,7 +114,7 @@ class _InPopulation(_ClassSizeRisk):
     """Class sizes in a population: of a table, or estimated by weights."""
 
     counts = Counting(  # a population shows single records
-        people=True, compares_kept_relations=True, classes_only=True
+        people=True, compares_kept_relations=True, classes_only=True, laws=CLASS_LAWS
     )
 
     population: Resource | None = param(
@@ -286,7 +288,7 @@ class Distinction(KeyMeasure):
     name = "distinction"
     family = "equivalence classes"
     title = "Distinction of the keys"
-    counts = Counting(people=True, classes_only=True)
+    counts = Counting(people=True, classes_only=True, laws=RECORD_LAWS)
     tells = Tells(intruder="knows the keys")
     better = "low"
     bounds = (0.0, 1.0)
@@ -328,7 +330,7 @@ class Separation(KeyMeasure):
     name = "separation"
     family = "equivalence classes"
     title = "Separation by the keys"
-    counts = Counting(people=True, classes_only=True)
+    counts = Counting(people=True, classes_only=True, laws=RECORD_LAWS)
     better = "low"
     bounds = (0.0, 1.0)
     references = ("motwani2007",)

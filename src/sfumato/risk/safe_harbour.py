@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Counting, Measure, Needs, Score
+from sfumato.core.measure import Counting, Laws, Measure, Needs, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import uninformative_records
@@ -126,7 +126,10 @@ class SafeHarbourViolations(Measure):
     kinds = frozenset(Kind)
     references = ("hipaa2000",)
     needs = Needs(release=False, columns=0)
-    counts = Counting(joins_person_records=True)
+    counts = Counting(
+        joins_person_records=True,
+        laws=Laws(reads_names="The rule is about what columns are called."),
+    )
     cost = "n"
 
     rule: Literal["identifiers", "places", "dates"] = param(

@@ -14,7 +14,14 @@ from sfumato.data.classes.classes import Classes, Missing
 from sfumato.data.generalised.cover import wildcards
 from sfumato.data.persons import persons_of
 from sfumato.kernels.arrays import Flags, Ints
-from sfumato.risk._key_measures import KeyMeasure, by_original, count_records, of_records, share_of_people
+from sfumato.risk._key_measures import (
+    CLASS_LAWS,
+    KeyMeasure,
+    by_original,
+    count_records,
+    of_records,
+    share_of_people,
+)
 from sfumato.risk._pieces import boxes_of
 
 
@@ -80,7 +87,7 @@ class Uniqueness(KeyMeasure):
     name = "uniqueness"
     synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
     family = "equivalence classes"
-    counts = Counting(people=True, joins_person_records=True, classes_only=True)
+    counts = Counting(people=True, joins_person_records=True, classes_only=True, laws=CLASS_LAWS)
     tells = Tells(places={"default": 0, "comparison": 1, "report": 2})
     title = "Uniqueness"
     better = "low"

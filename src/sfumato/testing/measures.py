@@ -22,6 +22,7 @@ from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Floats
 from sfumato.testing.components import COMPONENT_CHECKS
 from sfumato.testing.engines import columns_in_files
+from sfumato.testing.laws import LAW_CHECKS
 from sfumato.testing.secrecy import assert_silent, noises
 from sfumato.testing.tables import hard_tables, table_of
 
@@ -261,4 +262,5 @@ MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
     check_refuses_with_a_reason,
     check_classes_are_as_declared,
     check_measure_says_no_cell,
+    *LAW_CHECKS,
 )

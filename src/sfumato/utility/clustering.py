@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Needs, Score
+from sfumato.core.measure import Counting, Laws, Needs, Score
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.errors import MissingDependencyError
@@ -27,6 +27,9 @@ class ClusterMeasure(ModelMeasure):
     """A measure by k-means of both tables: what its kind have in common."""
 
     cost = "n"
+    counts = Counting(
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names.")
+    )
 
     records: int = param(
         10_000, "Largest number of records clustered; larger tables are sampled.", ge=20, unit="records"

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Scaling, Score, Tells
+from sfumato.core.measure import Counting, Laws, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.schema import ORDERED, Kind
@@ -44,6 +44,9 @@ class PredictionMeasure(TargetMeasure):
     """A measure of how well models of the release predict the original: what its kind have in common."""
 
     cost = "n"
+    counts = Counting(
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names.")
+    )
     classes: ClassVar[bool]
 
     records: int = param(1_500, RECORDS_HELP, ge=20, unit="records")

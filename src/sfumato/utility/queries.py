@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Scaling, Score, Tells
+from sfumato.core.measure import Counting, Laws, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -73,6 +73,9 @@ class QueryError(ModelMeasure):
     title = "Error of counting queries"
     better = "low"
     bounds = (0.0, np.inf)
+    counts = Counting(
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names.")
+    )
     references = ("xiao2006", "lefevre2006workload")
     cost = "n"
 

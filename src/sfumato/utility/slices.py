@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score, Status
+from sfumato.core.measure import Counting, Laws, Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats
@@ -58,6 +58,9 @@ class SlicedEarthMoversDistance(DistributionMeasure):
     family = "distributions"
     title = "Sliced earth mover's distance"
     bounds = (0.0, np.inf)
+    counts = Counting(
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names.")
+    )
     references = ("bonneel2015",)
     cost = "n log n"
 
