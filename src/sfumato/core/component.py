@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from sfumato.core.params import Parameters
 from sfumato.core.state import State
+from sfumato.core.vetting import Vetting
 from sfumato.data.schema import Kind
 from sfumato.errors import quoted
 
@@ -32,6 +33,7 @@ class Component(Named):
     references: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = "n"
     state: ClassVar[State] = State()  # what it holds in memory
+    vetted: ClassVar[str] = ""  # how it was checked, and by which proof or test: see `Vetting`; not inherited
     #: Flags that stand in groups now: a class that still declares one would be taken for what it is not.
     _former_flags: ClassVar[frozenset[str]] = frozenset()
 
@@ -42,6 +44,13 @@ class Component(Named):
                 f"{cls.__name__} must declare {quoted(loose)} in a group, such as `gives` of a method or "
                 "`counts` of a measure, got: flags of their own"
             )
+
+        cls.vetting()
+
+    @classmethod
+    def vetting(cls) -> Vetting:
+        """How this very class was checked."""
+        return Vetting.parse(vars(cls).get("vetted", ""))
 
     @classmethod
     def summary(cls) -> str:
@@ -66,5 +75,6 @@ class Component(Named):
             "kinds": sorted(kind.value for kind in cls.kinds),
             "cost": cls.cost,
             "references": list(cls.references),
+            "vetted": cls.vetting().to_dict(),
             "parameters": [declared.to_dict() for declared in cls.parameters()],
         }
