@@ -1,14 +1,11 @@
-"""How a method or measure was checked: by a proof, by brute force, by a published value, or by experiments."""
+"""How a method or measure was checked: by proof, by brute force, by a published value, or by experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from sfumato.errors import RefusedError, quoted
-
-if TYPE_CHECKING:
-    from sfumato.core.component import Component
 
 #: The ways to check, the strongest first; the last is what nobody has declared.
 VettingLevel = Literal["proved", "brute-forced", "published", "empirical"]
@@ -58,15 +55,23 @@ class Vetting(NamedTuple):
         return {"level": self.level, "by": self.by, "meaning": _WORDS[self.level]}
 
 
-def unvetted(components: Iterable[type[Component]]) -> list[str]:
+class Checked(Protocol):
+    """What says how it was checked: the class of a method or measure."""
+
+    name: str
+
+    def vetting(self) -> Vetting:
+        """How it was checked."""
+
+
+def unvetted(components: Iterable[Checked]) -> list[str]:
     """The names of those that were checked by examples and experiments only, each once."""
     return sorted({each.name for each in components if each.vetting().level == "empirical"})
 
 
-def require_vetted(only: Only, components: Iterable[type[Component]]) -> None:
+def require_vetted(only: Only, components: Iterable[Checked]) -> None:
     """Refuse what was checked by experiments only, where somebody asked for what is vetted alone."""
-    names = unvetted(components) if only else []
-    if names:
+    if names := unvetted(components) if only else []:
         raise RefusedError(
             f"only what is vetted was asked for, and {quoted(names)} {'is' if len(names) == 1 else 'are'} "
             f"{_WORDS['empirical']}",
