@@ -190,7 +190,7 @@ def _identifiability(about: Mapping[str, str], content: Content, *, in_series: b
         "mitigation": [
             {key: step[key] for key in ("method", "title", "columns")} for step in content["steps"]
         ],
-        "vetted": _vetted(content),
+        "vetted": _vetting_levels(content),
         "information_loss": _see(content, "lost"),
         "utility": _see(content, "utility"),
         "not_estimated": _see(content, "not_estimated"),
@@ -200,7 +200,7 @@ def _identifiability(about: Mapping[str, str], content: Content, *, in_series: b
     }
 
 
-def _vetted(content: Content) -> dict[str, Any]:
+def _vetting_levels(content: Content) -> dict[str, Any]:
     """How the methods, and for the owner the measures that were required, were checked."""
     judged = [] if content["public"] else content["requirements"]
     names = [step["method"] for step in content["steps"]]
