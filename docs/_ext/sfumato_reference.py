@@ -28,6 +28,7 @@ from sfumato.core.measure import Measure
 from sfumato.core.method import Method, shape_of
 from sfumato.core.references import cite
 from sfumato.core.synonyms import told_words
+from sfumato.core.vetting import Vetting, VettingLevel
 from sfumato.reproduce import survey
 
 FOLDER = "reference/generated"
@@ -57,6 +58,7 @@ def pages() -> dict[str, str]:
         **{f"measures/{name}.rst": measure_page(cls) for name, cls in measures.items()},
         "command-line.rst": command_line_page(),
         "other-names.rst": other_names_page((*methods.values(), *measures.values())),
+        "vetted.rst": vetted_page((*methods.values(), *measures.values())),
         "survey.rst": survey_page(),
         "errors.rst": errors_page(),
         "python.rst": python_page(),
@@ -79,6 +81,7 @@ def method_page(cls: type[Method]) -> str:
         ("uses random numbers", "yes" if cls.randomness.stochastic else "no"),
         ("preserves", ", ".join(cls.gives.kept) or "—"),
         ("cost", cls.cost),
+        ("vetted", vetted_by(cls)),
     ]
     return described_page(cls, facts, usage=block(method_command(cls)))
 
@@ -94,6 +97,7 @@ def measure_page(cls: type[Measure]) -> str:
         ("kinds of column", words(cls.kinds)),
         ("computed from", cls.computed_from()),
         ("cost", cls.cost),
+        ("vetted", vetted_by(cls)),
     ]
     return described_page(cls, facts)
 
@@ -120,6 +124,35 @@ def described_page(cls: type[Component], facts: Sequence[tuple[str, str]], usage
         lines += ["None.", ""]
     lines += [*section("In use"), *code(f"from {cls.__module__} import {cls.__name__}\n\n{cls()!r}"), *usage]
     lines += [*section("References"), *(f"- {escape(cite(key))}" for key in cls.references), ""]
+    return "\n".join(lines)
+
+
+def vetted_by(cls: type[Component]) -> str:
+    """Say how it was checked, with a link to the proof or the name of the test."""
+    level, by = cls.vetting()
+    where = f":doc:`/{by.removesuffix('.md')}`" if level == "proved" else literal(by) if by else ""
+    return f"{level} ({where})" if where else f":doc:`{level} </{FOLDER}/vetted>`"
+
+
+def vetted_page(classes: Iterable[type[Component]]) -> str:
+    """List how methods and measures were checked, and what shows it."""
+    classes = list(classes)
+    count = Counter(cls.vetting().level for cls in classes)
+    lines = [
+        *title("How each was checked"),
+        "Each method and measure declares how it was checked, and by which proof or test; a test looks",
+        "whether that is there and is about it. It holds for the settings that are tried there.",
+        "``--only vetted`` of ``release``, ``run``, ``gate``, ``tune`` and ``compare``, in Python",
+        '``only="vetted"``, in a plan ``only = "vetted"``, refuses methods and requirements that are only',
+        "*empirical*.",
+        "",
+    ]
+    for level in get_args(VettingLevel):
+        there = [cls for cls in classes if cls.vetting().level == level]
+        rows = [[page_link(cls), escape(cls.title), vetted_by(cls)] for cls in there]
+        words = Vetting(level).sentence.partition(": ")[2]
+        lines += [*section(level.capitalize()), f"{count[level]} of {len(classes)}: {words}.", ""]
+        lines += table(["name", "title", "by"], rows)
     return "\n".join(lines)
 
 

@@ -22,6 +22,7 @@ from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
+from sfumato.core.vetting import Only, require_vetted, unvetted
 from sfumato.data.notebook import Tabular, as_html
 from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
 from sfumato.data.schema import Schema, like_schema
@@ -258,6 +259,7 @@ def compare(
     repeats: int | None = None,
     points: int = 0,
     sample_equivalent: bool | None = None,
+    only: Only = "",
     schema: Schema | None = None,
     scenario: Scenario | Sequence[Scenario] | None = None,
     resources: Mapping[str, Any] | None = None,
@@ -276,7 +278,9 @@ def compare(
     intruders as ``scenario`` a level is held against the first; requirements must be met against each.
     ``control`` is the share of the persons held out as the control group for attacks. The random sample that
     is as good as a method is looked for where that takes no longer than comparing, with
-    ``sample_equivalent`` in any case. ``before`` is called with the work that is planned.
+    ``sample_equivalent`` in any case. ``only="vetted"`` leaves out methods that were checked by experiments
+    alone, and refuses such methods and measures if they are named or required. ``before`` is called with the
+    work that is planned.
     """
     from sfumato.recipes.profile import Profile
     from sfumato.study import compare as studies
@@ -291,9 +295,10 @@ def compare(
         if (wanted or used) and given is not None:
             raise ParameterError(f"`{name}` cannot be given together with requirements")
     demands = demands_of(wanted, case, run, profile=used, columns=names, like=like, intruders=intruders)
-    steps = _steps(methods, names, case.table.schema, driven=not demands)
+    steps = _steps(methods, names, case.table.schema, driven=not demands, only=only)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
     held = as_measure(hold) if hold else held_by_default(case)
+    _require_vetted(only, demands or [held], [ranked_by] if rank_by else [])
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
         measures, ends = [demand.measure for demand in demands] or [held], turns + points + 2 * (not demands)
@@ -322,6 +327,7 @@ def tune(
     groups: Mapping[str, Sequence[str]] | None = None,
     methods: Sequence[str | type[Method]] = (),
     without: Sequence[str] = (),
+    only: Only = "",
     trials: int = 60,
     repeats: int = 3,
     confirmations: int = 5,
@@ -343,9 +349,10 @@ def tune(
 
     Recipes of several steps are searched, each step a method on a group of columns; the best are run again
     with new random numbers before one is recommended. ``groups`` (``{"money": ["income", "tax"]}``) are the
-    columns that one step protects; ``methods`` and ``without`` say which methods are tried. At most so many
-    ``trials`` are made, in at most so many ``minutes`` (None: no limit). With a ``ledger`` (a file) a search
-    that was stopped continues where it was.
+    columns that one step protects; ``methods`` and ``without`` say which methods are tried, and
+    ``only="vetted"`` none that was checked by experiments alone; requirements on such measures are refused.
+    At most so many ``trials`` are made, in at most so many ``minutes`` (None: no limit). With a ``ledger`` (a
+    file) a search that was stopped continues where it was.
     ``control`` is the share of the persons held out as the control group, for requirements on attacks.
     ``tuned.plan.to_toml()`` is the plan for ``sfumato run``. ``before`` is called with the work that is
     planned, and ``warn`` with the obstacles; recipes that are ``known`` are tried first. Requirements that
@@ -367,6 +374,7 @@ def tune(
             hint="search without [series] for the first release, then add it to the plan that is found",
         )
     control = control or (plan.control if plan else 0.0)
+    only = only or (plan.only if plan else "")
     place = None if ledger is None else Path(ledger)
     ledger_seed = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
     case, names = _case(data, columns, schema, scenario, resources, control=control)
@@ -378,6 +386,7 @@ def tune(
     left_out = plan.left_out if plan else ()
     case = replace(case, table=replace(case.table, schema=case.table.schema.dropping(left_out)))
     demands = demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders)
+    _require_vetted(only, demands, [as_measure(each) for each in _several(utility)])
     if warn is not None:
         warn(obstacles_to(demands, case.table, run, left_out=left_out))
     with feasible_first(demands, case.table, run, left_out=left_out):
@@ -386,10 +395,10 @@ def tune(
             demands,
             [as_measure(each) for each in utilities],
             run,
-            scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without)),
+            scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without), only),
             budget=SearchBudget(trials, repeats, confirmations, workers, minutes),
             ledger=place,
-            plan=replace(plan or Plan(), control=control),
+            plan=replace(plan or Plan(), control=control, only=only),
             notes=used.notes(case.table.schema, names) if used else (),
             before=before,
             known=known,
@@ -407,6 +416,7 @@ def release(
     control: float = 0.0,
     plan: Plan | None = None,
     override: str = "",
+    only: Only = "",
     seed: int | None = None,
     run: Run | None = None,
     **search: Any,
@@ -437,6 +447,8 @@ def release(
         A plan from which data, resources and output are taken.
     override
         The reason to release despite the problems found; it is recorded.
+    only
+        ``"vetted"``: refuse methods and requirements that were checked by experiments alone.
     seed
         For experiments: one below 2^64 can be guessed by trying, and is refused without ``override``.
     search
@@ -448,7 +460,7 @@ def release(
     from sfumato.releasing.request import Request
 
     asked = Request(
-        source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "",
+        source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "", only=only,
         reading={name: search.pop(name) for name in READING if name in search},
     )  # fmt: skip
     return make_release(
@@ -531,7 +543,8 @@ def _search_release(
     searches: list[TuningResult] = []
     utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
     judge = RecipeJudge(plan.demands, tuple(as_measure(each) for each in utilities))
-    scope = Scope(methods=tuple(search.get("methods", ())), without=tuple(search.get("without", ())))
+    methods, without = (tuple(search.get(key, ())) for key in ("methods", "without"))
+    scope = Scope(methods=methods, without=without, only=plan.only)
     fallbacks = Fallbacks(plan, table, run, postprocessor, judge, shares, scope)
 
     def tuned(plan: Plan, known: Sequence[Recipe]) -> TuningResult | None:
@@ -602,17 +615,30 @@ def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
     return made
 
 
+def _require_vetted(only: Only, judged: Sequence[Demand | Measure], named: Sequence[Measure]) -> None:
+    """Refuse measures that decide, or that somebody names, if only what is vetted is asked for."""
+    measures = (each.measure if isinstance(each, Demand) else each for each in (*judged, *named))
+    require_vetted(only, (type(each.ungrouped) for each in measures))
+
+
 def _steps(
-    methods: Sequence[Method | Step | str], columns: Sequence[str], schema: Schema, *, driven: bool
+    methods: Sequence[Method | Step | str],
+    columns: Sequence[str],
+    schema: Schema,
+    *,
+    driven: bool,
+    only: Only = "",
 ) -> list[Step]:
     if methods:
         made = [parse_method(m) if isinstance(m, str) else m for m in methods]
-        return [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
+        steps = [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
+        require_vetted(only, (type(step.method) for step in steps))
+        return steps
     # A search on the data voids the guarantee of methods without replay: they are compared only by name.
     able = [
         Step(cls(), tuple(columns))
         for cls in registry.methods().values()
-        if cls.randomness.replay and (cls.drive() or not driven)
+        if cls.randomness.replay and (cls.drive() or not driven) and not (only and unvetted([cls]))
     ]
     able = [step for step in able if not list(step.faults(schema))]
     if not able:

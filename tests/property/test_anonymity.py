@@ -21,7 +21,13 @@ from sfumato.risk.anonymity import KAnonymity, KMap, XYAnonymity
 from sfumato.risk.closeness import BetaLikeness, DeltaDisclosure, TCloseness
 from sfumato.risk.diversity import AlphaKAnonymity, LDiversity, PSensitivity, RecursiveDiversity
 from sfumato.risk.presence import DeltaPresence
-from sfumato.risk.reidentification import Distinction, MarketerRisk, ProsecutorRisk, Separation
+from sfumato.risk.reidentification import (
+    Distinction,
+    JournalistRisk,
+    MarketerRisk,
+    ProsecutorRisk,
+    Separation,
+)
 
 POLICIES = ("category", "any", "worst")
 
@@ -417,6 +423,9 @@ def test_k_map(table, people, policy):
         for row in zip(plain(table, "a"), plain(table, "b"), strict=True)
     ]
     assert_scored(found, expected, min)
+    if all(expected):
+        journalist = JournalistRisk(population="register", missing=policy).score(evidence, Run(seed=1))
+        assert_scored(journalist, [1 / size for size in expected], max)
     presence = DeltaPresence(population="register", missing=policy)
     found = presence.score(evidence, Run(seed=1))
     released = [len(group) for group in groups(table, policy)]

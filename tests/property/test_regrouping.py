@@ -10,10 +10,14 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.core.evidence import Evidence
+from sfumato.core.release import Release
+from sfumato.core.run import Run
 from sfumato.data.relations.regrouping import regroupings
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.shares import wilson
 from sfumato.data.table import Table
+from sfumato.risk.regrouping import RegroupedUnits
 
 KINDS = {"number": Kind.CONTINUOUS, "text": Kind.NOMINAL, "weight": Kind.CONTINUOUS}
 
@@ -99,3 +103,26 @@ def test_declared_columns_are_passed_over(file):
     table, units = file
     declared = table.schema.replace(*(Column(name, kind, Role.GROUP) for name, kind in KINDS.items()))
     assert regroupings(Table(table.frame, declared), {"unit": units}) == ()
+
+
+@given(files())
+def test_the_measure_is_the_worst_way_and_no_less_than_any_trusted_column(file):
+    """Of units whose number is left out, by dictionaries."""
+    table, units = file
+    who = pl.Series("who", [None if unit < 0 else unit for unit in units.tolist()], dtype=pl.Int64)
+    schema = Schema((Column("who", Kind.NOMINAL, Role.HOUSEHOLD), *table.schema.columns))
+    original = Table(table.frame.insert_column(0, who), schema)
+    released = Release.of(original.select(list(KINDS)), source_rows=np.arange(len(table)))
+    score = RegroupedUnits().score(Evidence(original, released), Run(seed=1))
+    several = sum(count > 1 for unit, count in Counter(units.tolist()).items() if unit >= 0)
+    if not several:
+        assert score.value == 0 or np.isnan(score.value)
+        return
+    for name in KINDS:
+        sets, right = by_hand(table, units, [name])
+        if sets and wilson(len(right), len(sets), 1.959964)[0] >= 0.25:
+            assert score.value >= len(set(right)) / several
+    if score.details.get("how") == "equal":
+        _, right = by_hand(table, units, score.details["columns"].split(", "))
+        assert score.value == len(set(right)) / several
+        assert score.by_record.tolist() == [float(unit in right) for unit in units.tolist()]

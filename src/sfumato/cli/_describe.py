@@ -76,12 +76,16 @@ def _heading(entry: registry.Entry) -> str:
 
 
 def goals_of_kinds() -> dict[str, Callable[[type[Any]], bool]]:
-    """A kind of column as a purpose: what can be given such columns."""
-    return {kind.value: partial(_takes, kind) for kind in Kind}
+    """A kind of column as a purpose, what can be given such columns; or that more than experiments vouch."""
+    return {**{kind.value: partial(_takes, kind) for kind in Kind}, "vetted": _is_vetted}
 
 
 def _takes(kind: Kind, cls: type[Component]) -> bool:
     return kind in cls.kinds
+
+
+def _is_vetted(cls: type[Component]) -> bool:
+    return cls.vetting().level != "empirical"
 
 
 def show_meaning(cls: type[Component]) -> None:

@@ -77,6 +77,11 @@ unjudged_option = click.option(
 override_option = click.option(
     "--override", metavar="REASON", help="Release despite the problems found; the reason is recorded."
 )
+only_option = click.option(
+    "--only",
+    type=click.Choice(["vetted"]),
+    help="Refuse methods and requirements that were checked by experiments alone.",
+)
 drop_option = click.option(
     "--drop", multiple=True, metavar="COLUMNS", help="Columns to remove, comma-separated."
 )

@@ -52,6 +52,7 @@ def request_of(source: str | None, options: Mapping[str, Any], **more: Any) -> R
         "pseudonym_key": options.get("pseudonym_key") or "",
         "reading": reading_of(source or "", options),
         "about": about_of(options),
+        "only": options.get("only") or "",
     }
     return Request(source=source, **{**asked, **more})
 

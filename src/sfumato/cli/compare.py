@@ -38,8 +38,8 @@ _GIVEN = ("hold", "require", "rank_by", "tolerance", "repeats", "points", "sampl
 
 #: Options that say what is compared and how it is read: the next command has them too.
 _KEPT = (
-    "rank_by", "tolerance", "repeats", "columns", "hierarchy_files", "resource_files", "control", "plan_path",
-    "delimiter", "decimal", "encoding", "sheet", "header",
+    "rank_by", "tolerance", "repeats", "only", "columns", "hierarchy_files", "resource_files", "control",
+    "plan_path", "delimiter", "decimal", "encoding", "sheet", "header",
 )  # fmt: skip
 
 #: What may be held next, and of how many methods.
@@ -84,6 +84,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 @click.option("--report", type=click.Path(path_type=Path), help="Write a report here, as HTML and JSON.")
 @click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the best method here.")
+@_options.only_option
 @click.option("--why", is_flag=True, help="Say why methods are not ranked.")
 @_options.columns_option
 @hierarchy_option
@@ -130,6 +131,7 @@ def command(source: str, **options: Any) -> None:
             resources=question.resources,
             control=question.plan.control,
             run=run,
+            only=options["only"] or question.plan.only,
             before=partial(announce, quiet=options["quiet"]),
             **{name: options[name] for name in _GIVEN},
         )

@@ -41,6 +41,7 @@ _EPILOG = (
 @click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @_options.require_option
 @_options.for_option
+@_options.only_option
 @_options.roles_option
 @_options.plan_option
 @hierarchy_option

@@ -14,7 +14,7 @@ from sfumato.cli._options import json_option
     "--for",
     "wanted",
     default="",
-    help="Only measures of `risk` or `utility`, or for these kinds of column; comma-separated.",
+    help="Only measures of `risk` or `utility`, for these kinds of column, or `vetted`; comma-separated.",
 )
 @json_option
 def command(name: str | None, *, wanted: str, as_json: bool) -> None:

@@ -18,7 +18,8 @@ from sfumato.core.method import Method, Nature
     "--for",
     "wanted",
     default="",
-    help="Only methods for these kinds of column, of a nature (synthetic …), or that enforce `requirements`.",
+    help="Only methods for these kinds of column, of a nature (synthetic …), that enforce `requirements`, or "
+    "that are `vetted`.",
 )
 @json_option
 def command(name: str | None, *, wanted: str, as_json: bool) -> None:

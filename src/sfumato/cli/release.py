@@ -48,6 +48,7 @@ _EPILOG = (
 @_options.about_options
 @click.option("--out", type=click.Path(path_type=Path), help="The folder to write.  [default: NAME-release]")
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all).")
+@_options.only_option
 @control_option
 @click.option(
     "-y", "--yes", is_flag=True, help="Ask nothing: accept every proposal, and stop if a column has none."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from sfumato.errors import ParameterError
 
 if TYPE_CHECKING:
     from sfumato.core.run import Run
+    from sfumato.core.vetting import Only
     from sfumato.releasing.outcome import PlanOutcome
 
 
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 )
 @_options.unjudged_option
 @_options.override_option
+@_options.only_option
 @_options.work_options
 def command(
     plan_path: Path, *, replay: Path | None, control: str, seed: int | None, overwrite: bool, as_json: bool,
-    quiet: bool, unjudged: bool, override: str | None, report: Path | None, public: bool,
+    quiet: bool, unjudged: bool, override: str | None, report: Path | None, public: bool, only: Only | None,
 ) -> None:  # fmt: skip
     """Carry out a plan."""
     from sfumato.recipes.plan import Plan
@@ -56,6 +59,7 @@ def command(
         raise ParameterError("`--public` needs `--report FILE.html`")
     reason = _options.reason_of({"override": override})
     plan = with_control(Plan.read(plan_path), control)
+    plan = replace(plan, only=only or plan.only)
     pages = _page_paths(report) if report is not None else ()
     destination = Destination(plan, overwrite=overwrite, also_read=(plan_path,), pages=pages)
     destination.check()

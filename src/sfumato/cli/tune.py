@@ -49,6 +49,7 @@ _GIVEN = (
 )
 @click.option("-m", "--method", "methods", multiple=True, help="A method to try (default: all).")
 @click.option("--without", multiple=True, help="A method not to try.")
+@_options.only_option
 @click.option(
     "--group",
     "groups",
@@ -159,6 +160,7 @@ def _search_recipes(source: str, options: Mapping[str, Any], obstacles: list[Obs
                 plan=base_plan(asked, request, options),
                 run=run,
                 warn=warn,
+                only=options["only"] or asked.plan.only,
                 before=partial(announce, quiet=options["quiet"], at_most=60 * options["minutes"]),
                 **{name: options[name] for name in _GIVEN},
             )

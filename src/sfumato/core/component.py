@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sfumato.core.params import Parameters, PerColumn, Resource
 from sfumato.core.state import State
+from sfumato.core.vetting import Vetting
 from sfumato.data.schema import Kind
 from sfumato.errors import quoted
 
@@ -33,6 +34,7 @@ class Component(Named):
     references: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = "n"
     state: ClassVar[State] = State()  # what it holds in memory
+    vetted: ClassVar[str] = ""  # how it was checked, and by which proof or test: see `Vetting`; not inherited
     #: Flags that stand in groups now: a class that still declares one would be taken for what it is not.
     _former_flags: ClassVar[frozenset[str]] = frozenset()
 
@@ -43,6 +45,7 @@ class Component(Named):
                 f"{cls.__name__} must declare {quoted(loose)} in a group, such as `gives` of a method or "
                 "`counts` of a measure, got: flags of their own"
             )
+        cls.vetting()
 
     def undeclared_resources(self, declared: Container[str]) -> list[str]:
         """Sentences about parameters that name resources which are not there."""
@@ -56,6 +59,11 @@ class Component(Named):
             for each in (value.values() if isinstance(value, dict) else (value,))
             if each is not None and each not in declared
         ]
+
+    @classmethod
+    def vetting(cls) -> Vetting:
+        """How this very class was checked."""
+        return Vetting.parse(vars(cls).get("vetted", ""))
 
     @classmethod
     def summary(cls) -> str:
@@ -80,5 +88,6 @@ class Component(Named):
             "kinds": sorted(kind.value for kind in cls.kinds),
             "cost": cls.cost,
             "references": list(cls.references),
+            "vetted": cls.vetting().to_dict(),
             "parameters": [declared.to_dict() for declared in cls.parameters()],
         }

@@ -73,6 +73,7 @@ def meaning_of(cls: type[Component]) -> Meaning:
         notes["What it keeps"] = sentence
     if issubclass(cls, Measure) and cls.tells.not_seen:
         notes["What it cannot see"] = cls.tells.not_seen
+    notes["How it was checked"] = cls.vetting().sentence
     return Meaning(
         name=cls.name,
         title=cls.title or cls.name,

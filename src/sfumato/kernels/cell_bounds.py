@@ -29,7 +29,7 @@ def extreme_tables(
 
     Cells are ``whole`` numbers or amounts, from 0 to ``most``; ``lows <= published @ x <= highs``. Where a
     search does not end in time it is the best table found, or the ``truth``: what can be told is never
-    understated.
+    understated (``docs/proofs/tables-beside.md``).
     """
     from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 

@@ -3,7 +3,7 @@
 The tables of counts that were measured join columns to a graph, which a junction tree of cliques covers.
 Belief propagation gives all marginals of the model by two walks along the tree; its potentials, one for each
 table of counts, are moved until these fit the noisy counts (McKenna, Sheldon and Miklau 2019). What cannot be
-is zero in all of them.
+is zero in all of them. That these marginals are exact is proved in ``docs/proofs/junction-tree.md``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What enforcing methods share: the guarantee they are asked for, and the proof of it on what they release.
 
 Every model is a requirement on a measure, so that what is enforced is what is measured: ``k >= 5`` and
-``l >= 3`` are checked on the release by the very measures that anyone can run on it.
+``l >= 3`` are checked on the release by the very measures that anyone can run on it (why that suffices:
+``docs/proofs/enforced.md``).
 """
 
 from __future__ import annotations

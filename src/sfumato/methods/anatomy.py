@@ -76,6 +76,10 @@ class Anatomy(BucketMethod):
     """
 
     name = "anatomy"
+    vetted = (
+        "brute-forced: property/test_buckets.py::"
+        "test_an_intruder_with_two_files_guesses_no_better_than_one_in_l"
+    )
     synonyms = ("anatomisation",)
     family = "de-associative methods"
     title = "Anatomy"

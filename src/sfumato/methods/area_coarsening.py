@@ -78,6 +78,10 @@ class AreaCoarsening(Method):
     """
 
     name = "area-coarsening"
+    vetted = (
+        "brute-forced: unit/methods/test_area_coarsening.py::"
+        "test_enough_people_live_in_what_is_shown_and_no_area_could_be_finer"
+    )
     synonyms = ("geographic aggregation", "geographic masking")
     family = "recoding"
     nature = "non-perturbative"

@@ -70,6 +70,10 @@ class Bucketisation(BucketMethod):
     """
 
     name = "bucketisation"
+    vetted = (
+        "brute-forced: property/test_buckets.py::"
+        "test_the_reading_is_a_naive_join_and_measures_count_the_bucket"
+    )
     family = "de-associative methods"
     title = "Bucketisation"
     references = ("zhang2007permutation", "li2017bucketisation")

@@ -140,7 +140,7 @@ class CloseGeneralisation(CloseRecoding):
     so a merged group is never farther than the farther of the two; every merge leaves one group less, none
     has fewer than k; and a single group of all records has the distance 0. With ties, for which the bound
     above does not hold, and for the requirements in ``also``, groups are merged likewise; a requirement that
-    even one group of all records does not meet is an error.
+    even one group of all records does not meet is an error. The whole proof is in ``docs/proofs``.
 
     See Also
     --------
@@ -178,6 +178,7 @@ class CloseGeneralisation(CloseRecoding):
     """
 
     name = "close-generalisation"
+    vetted = "proved: proofs/t-close-groups.md"
     family = "recoding"
     nature = "non-perturbative"
     title = "Close generalisation"
@@ -240,6 +241,7 @@ class TClosenessFirst(CloseRecoding):
     """
 
     name = "t-closeness-first"
+    vetted = "proved: proofs/t-close-groups.md"
     family = "recoding"
     nature = "non-perturbative"
     title = "t-closeness-first microaggregation"

@@ -74,6 +74,7 @@ class NaiveCoarsening(Method):
     """
 
     name = "naive-coarsening"
+    vetted = "published: reference/test_paper_local_recoding.py::test_coarsened_ages"
     synonyms = ("discretisation", "binning")
     family = "recoding"
     nature = "non-perturbative"

@@ -95,6 +95,7 @@ class TopBottomCoding(ColumnMethod):
     """
 
     name = "top-bottom-coding"
+    vetted = "brute-forced: property/test_coding.py::test_it_is_the_definition"
     synonyms = ("topBotCoding", "top coding", "bottom coding", "winsorisation", "capping")
     family = "rounding and coding"
     nature = "non-perturbative"
@@ -405,6 +406,9 @@ class MultivariateTopCoding(Method):
     """
 
     name = "multivariate-top-coding"
+    vetted = (
+        "brute-forced: unit/methods/test_coding.py::test_outermost_records_come_to_the_ellipsoid_on_their_ray"
+    )
     synonyms = ("mvTopCoding",)
     family = "rounding and coding"
     title = "Multivariate top coding"

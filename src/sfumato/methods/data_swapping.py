@@ -77,6 +77,7 @@ class DataSwapping(Method):
     """
 
     name = "data-swapping"
+    vetted = "brute-forced: property/test_swapping_records.py::test_every_table_up_to_the_order_stays"
     synonyms = ("swapping of categories",)
     family = "swapping and shuffling"
     title = "Data swapping (t-order)"

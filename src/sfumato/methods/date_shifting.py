@@ -68,6 +68,10 @@ class DateShifting(Method):
     """
 
     name = "date-shifting"
+    vetted = (
+        "brute-forced: unit/methods/test_date_shifting.py::"
+        "test_intervals_of_a_person_stay_and_every_date_moves"
+    )
     synonyms = ("date offset",)
     family = "noise"
     title = "Date shifting"

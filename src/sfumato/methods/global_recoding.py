@@ -119,6 +119,7 @@ class GlobalRecoding(EnforcingMethod):
     """
 
     name = "global-recoding"
+    vetted = "proved: proofs/lattice.md"
     synonyms = (
         "globalRecode", "full-domain generalisation", "Incognito", "Flash", "OLA", "k-anonymisation",
         "top-down specialisation", "TDS", "bottom-up generalisation", "Datafly", "Samarati",

@@ -163,6 +163,7 @@ class IpsoB(_Ipso):
     """
 
     name = "ipso-b"
+    vetted = "brute-forced: property/test_ipso.py::test_coefficients_are_kept_given_columns_numbers_and_words"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
     family = "synthetic data"
     title = "Draws around a regression, coefficients kept (IPSO-B)"
@@ -219,6 +220,7 @@ class IpsoC(_Ipso):
     """
 
     name = "ipso-c"
+    vetted = "brute-forced: property/test_ipso.py::test_c_keeps_means_and_covariances"
     synonyms = ("IPSO", "information preserving statistical obfuscation")
     family = "synthetic data"
     title = "Draws around a regression, covariances kept (IPSO-C)"

@@ -81,6 +81,10 @@ class ItemsetGeneralisation(EnforcingMethod):
     """
 
     name = "itemset-generalisation"
+    vetted = (
+        "brute-forced: unit/methods/test_itemset_generalisation.py::"
+        "test_any_few_items_are_shared_and_every_label_is_true"
+    )
     synonyms = ("transaction generalisation", "Apriori anonymisation", "set-valued generalisation")
     family = "recoding"
     nature = "non-perturbative"

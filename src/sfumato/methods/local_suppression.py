@@ -87,6 +87,7 @@ class LocalSuppression(EnforcingMethod):
     """
 
     name = "local-suppression"
+    vetted = "brute-forced: property/test_suppression.py::test_k_holds_by_plain_counting"
     synonyms = ("kAnon", "localSupp", "cell suppression", "suppression", "k-anonymisation")
     family = "suppression"
     nature = "non-perturbative"

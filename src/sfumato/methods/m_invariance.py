@@ -97,6 +97,7 @@ class MInvariantBuckets(DeassociatingMethod):
     """
 
     name = "m-invariance"
+    vetted = "proved: proofs/counterfeits.md"
     family = "de-associative methods"
     title = "m-invariance"
     analyst_note = (

@@ -68,6 +68,7 @@ class MatchingRecoding(LocalRecoding):
     """
 
     name = "matching-recoding"
+    vetted = "brute-forced: unit/methods/test_matching_recoding.py::test_no_pairing_costs_less"
     synonyms = ("maximum weight matching", "local recoding by matching")
     family = "recoding"
     nature = "non-perturbative"

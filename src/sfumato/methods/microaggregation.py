@@ -229,6 +229,7 @@ class Mdav(Microaggregation):
     """
 
     name = "mdav"
+    vetted = "brute-forced: property/test_kernels_groups.py::test_equals_the_definition"
     synonyms = (
         "numerical microaggregation",
         "microaggrGower",
@@ -300,6 +301,7 @@ class VMdav(Microaggregation):
     """
 
     name = "v-mdav"
+    vetted = "brute-forced: property/test_kernels_group_variants.py::test_vmdav_equals_its_definition"
     synonyms = ("variable-size microaggregation",)
     family = "microaggregation"
     title = "Microaggregation (V-MDAV)"
@@ -362,6 +364,7 @@ class Cbfs(Microaggregation):
     """
 
     name = "cbfs"
+    vetted = "brute-forced: property/test_kernels_group_variants.py::test_cbfs_equals_its_definition"
     synonyms = ("centroid-based fixed-size microaggregation",)
     family = "microaggregation"
     title = "Microaggregation (CBFS)"
@@ -418,6 +421,10 @@ class SequentialMicroaggregation(Microaggregation):
     """
 
     name = "sequential-microaggregation"
+    vetted = (
+        "brute-forced: property/test_microaggregation.py::"
+        "test_groups_have_k_to_2k_minus_1_show_their_centre_and_keep_weighted_means"
+    )
     synonyms = ("heuristic microaggregation",)
     family = "microaggregation"
     title = "Sequential microaggregation"

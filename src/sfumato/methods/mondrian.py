@@ -98,6 +98,7 @@ class Mondrian(LocalRecoding):
     """
 
     name = "mondrian"
+    vetted = "brute-forced: unit/methods/test_mondrian.py::test_equals_a_naive_mondrian"
     synonyms = (
         "local recoding", "LocalRecProg", "local transformation", "k-anonymisation", "InfoGain Mondrian",
         "cluster-preserving recoding",

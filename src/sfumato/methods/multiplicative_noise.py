@@ -125,6 +125,7 @@ class UniformNoise(FactorNoise):
     """
 
     name = "uniform-noise"
+    vetted = "brute-forced: unit/methods/test_noise_multiplicative.py::test_uniform_noise_is_the_formula"
     synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (uniform)"
@@ -187,6 +188,7 @@ class LognormalNoise(FactorNoise):
     """
 
     name = "lognormal-noise"
+    vetted = "brute-forced: unit/methods/test_noise_multiplicative.py::test_lognormal_noise_is_the_formula"
     synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (lognormal)"
@@ -263,6 +265,10 @@ class HohneNoise(BlockMethod):
     """
 
     name = "hohne-noise"
+    vetted = (
+        "brute-forced: unit/methods/test_noise_multiplicative.py::"
+        "test_hohne_is_the_formula_with_one_sign_per_record"
+    )
     synonyms = ("multiplicative noise",)
     family = "noise"
     title = "Multiplicative noise (Höhne)"

@@ -139,6 +139,7 @@ class UncorrelatedNoise(MomentNoise):
     """
 
     name = "uncorrelated-noise"
+    vetted = "brute-forced: unit/methods/test_noise.py::test_uncorrelated_noise_is_the_formula"
     synonyms = (
         "addNoise", "additive noise", "noise addition", "noise masking", "uncorrelated noise addition",
         "additive0", "noise that keeps zeros",
@@ -239,6 +240,7 @@ class CorrelatedNoise(MomentNoise):
     """
 
     name = "correlated-noise"
+    vetted = "brute-forced: unit/methods/test_noise.py::test_correlated_noise_is_the_formula"
     synonyms: ClassVar[tuple[str, ...]] = (
         "addNoise", "additive noise", "noise addition", "correlated noise addition",
     )  # fmt: skip
@@ -324,6 +326,7 @@ class KimNoise(CorrelatedNoise):
     """
 
     name = "kim-noise"
+    vetted = "brute-forced: unit/methods/test_noise.py::test_kim_is_the_formula"
     synonyms = (
         "addNoise", "additive noise", "noise and linear transformation",
         "noise addition and linear transformation", "restr", "restricted noise",

@@ -60,6 +60,7 @@ class OutlierNoise(Method):
     """
 
     name = "outlier-noise"
+    vetted = "brute-forced: unit/methods/test_noise.py::test_outliers_alone_get_the_noise_of_all"
     synonyms = ("addNoise", "outdect", "noise on outliers", "noise for outliers")
     family = "noise"
     title = "Noise on outliers"

@@ -107,6 +107,7 @@ class Pram(Method):
     """
 
     name = "pram"
+    vetted = "proved: proofs/invariant-pram.md"
     synonyms = ("post-randomisation", "post-randomisation method")
     family = "swapping and shuffling"
     title = "PRAM"

@@ -162,6 +162,7 @@ class PrivateMarginals(PrivateMethod):
     """
 
     name = "private-marginals"
+    vetted = "proved: proofs/budgets.md"
     synonyms = ("differentially private synthetic data",)
     title = "Private marginals"
     analyst_note = (

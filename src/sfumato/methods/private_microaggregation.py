@@ -81,6 +81,9 @@ class PrivateMicroaggregation(LocalMethod):
     """
 
     name = "private-microaggregation"
+    vetted = (
+        "published: reference/test_paper_linkage.py::test_table_2_microaggregation_with_differential_privacy"
+    )
     title = "Private microaggregation"
     analyst_note = (
         "Values are group means with noise, on a scale that follows from the published ε: variances may be "

@@ -100,6 +100,7 @@ class PrivateLaplace(_PrivateNoise):
     """
 
     name = "private-laplace"
+    vetted = "proved: proofs/budgets.md"
     synonyms = ("Laplace mechanism",)
     title = "Private Laplace noise"
     analyst_note = (
@@ -165,6 +166,7 @@ class PrivateGaussian(_PrivateNoise):
     """
 
     name = "private-gaussian"
+    vetted = "proved: proofs/budgets.md"
     synonyms = ("Gaussian mechanism",)
     title = "Private Gaussian noise"
     analyst_note = (

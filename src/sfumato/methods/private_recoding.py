@@ -85,6 +85,7 @@ class PrivateRecoding(PrivateMethod):
     """
 
     name = "private-recoding"
+    vetted = "proved: proofs/sampled-classes.md"
     synonyms = ("SafePub", "EDDifferentialPrivacy", "sampling and k-anonymity", "safe k-anonymisation")
     title = "Private recoding"
     analyst_note = (

@@ -60,6 +60,7 @@ class PrivateResponse(ByColumnMethod):
     """
 
     name = "private-response"
+    vetted = "proved: proofs/budgets.md"
     synonyms = ("randomised response", "local differential privacy")
     title = "Private randomised response"
     analyst_note = (

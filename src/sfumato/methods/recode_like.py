@@ -91,6 +91,10 @@ class RecodeLike(Method):
     """
 
     name = "recode-like"
+    vetted = (
+        "brute-forced: property/test_recode_like.py::"
+        "test_each_record_is_shown_as_the_narrowest_box_that_covers_it"
+    )
     family = "recoding"
     nature = "non-perturbative"
     title = "Recoding like another release"

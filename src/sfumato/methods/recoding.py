@@ -85,6 +85,7 @@ class Recoding(Method):
     """
 
     name = "recoding"
+    vetted = "brute-forced: property/test_recoding.py::test_every_label_covers_its_value"
     synonyms = ("globalRecode", "groupAndRename", "generalisation", "generalisation to a level")
     family = "recoding"
     nature = "non-perturbative"

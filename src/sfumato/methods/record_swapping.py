@@ -80,6 +80,7 @@ class TargetedSwapping(Method):
     """
 
     name = "targeted-swapping"
+    vetted = "brute-forced: property/test_swapping_records.py::test_records_are_swapped_by_the_rules"
     synonyms = ("recordSwap", "record swapping", "carry_along", "carry along")
     family = "swapping and shuffling"
     title = "Targeted record swapping"

@@ -84,6 +84,10 @@ class Regeneration(Method):
     """
 
     name = "regeneration"
+    vetted = (
+        "brute-forced: property/test_safe_harbour.py::"
+        "test_masked_and_regenerated_has_the_marginals_of_the_original"
+    )
     family = "synthetic data"
     title = "Regeneration of masked values"
     analyst_note = (

@@ -83,6 +83,7 @@ class RotationNoise(Method):
     """
 
     name = "rotation-noise"
+    vetted = "brute-forced: property/test_noise.py::test_rotation_keeps_moments"
     synonyms = ("ROMM", "random orthogonal matrix masking")
     family = "noise"
     title = "Random rotation (ROMM)"
@@ -234,6 +235,7 @@ class PairRotation(Method):
     """
 
     name = "pair-rotation"
+    vetted = "brute-forced: unit/methods/test_pair_rotation.py::test_distances_and_means_hold"
     synonyms = (
         "rotation-based transformation", "RBT", "rotation perturbation", "geometric data transformation",
         "rotation", "rotation noise",

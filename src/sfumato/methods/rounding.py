@@ -83,6 +83,7 @@ class Rounding(ColumnMethod):
     """
 
     name = "rounding"
+    vetted = "brute-forced: property/test_rounding.py::test_every_value_is_a_multiple_next_to_its_own"
     family = "rounding and coding"
     title = "Rounding"
     analyst_note = (
@@ -244,6 +245,7 @@ class MultivariateRounding(BlockMethod):
     """
 
     name = "multivariate-rounding"
+    vetted = "brute-forced: unit/methods/test_rounding.py::test_multivariate_is_the_formula"
     family = "rounding and coding"
     title = "Multivariate rounding"
     analyst_note = (

@@ -115,6 +115,7 @@ class SafeHarbour(Method):
     """
 
     name = "safe-harbour"
+    vetted = "brute-forced: property/test_safe_harbour.py::test_turns_are_those_done_by_hand"
     synonyms = ("safe harbor",)
     family = "suppression"
     nature = "non-perturbative"

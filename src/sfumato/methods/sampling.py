@@ -71,6 +71,9 @@ class Sampling(Method):
     """
 
     name = "sampling"
+    vetted = (
+        "brute-forced: unit/methods/test_sampling.py::test_weights_sum_to_the_population_in_every_stratum"
+    )
     synonyms = ("subsampling", "research sample")
     family = "sampling"
     nature = "non-perturbative"

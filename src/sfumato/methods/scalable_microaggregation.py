@@ -62,6 +62,7 @@ class MdavInParts(Microaggregation):
     """
 
     name = "mdav-in-parts"
+    vetted = "brute-forced: property/test_kernels_group_variants.py::test_parts_equal_their_definition"
     synonyms = ("mafast",)
     family = "microaggregation"
     title = "Microaggregation (MDAV in parts)"
@@ -130,6 +131,10 @@ class ProjectionMicroaggregation(Microaggregation):
     """
 
     name = "projection-microaggregation"
+    vetted = (
+        "brute-forced: property/test_microaggregation.py::"
+        "test_groups_have_k_to_2k_minus_1_show_their_centre_and_keep_weighted_means"
+    )
     synonyms = ("mafast",)
     family = "microaggregation"
     title = "Projection microaggregation"

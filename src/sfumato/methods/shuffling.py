@@ -74,6 +74,7 @@ class RankShuffling(ColumnMethod):
     """
 
     name = "rank-shuffling"
+    vetted = "brute-forced: property/test_shuffling.py::test_rank_shuffling_keeps_values_holes_and_the_bound"
     synonyms = ("shuffling",)
     family = "swapping and shuffling"
     title = "Rank shuffling"
@@ -180,6 +181,7 @@ class DataShuffling(GivenMethod):
     """
 
     name = "data-shuffling"
+    vetted = "brute-forced: unit/methods/test_shuffling.py::test_data_shuffling_equals_the_naive_version"
     synonyms = ("shuffle", "shuffling")
     family = "swapping and shuffling"
     title = "Data shuffling"

@@ -87,6 +87,10 @@ class Slicing(BucketMethod):
     """
 
     name = "slicing"
+    vetted = (
+        "brute-forced: property/test_buckets.py::"
+        "test_slices_keep_their_rows_and_matching_buckets_tell_nothing"
+    )
     synonyms = ("overlapped slicing",)
     family = "de-associative methods"
     title = "Slicing"

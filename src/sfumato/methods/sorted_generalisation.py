@@ -69,6 +69,10 @@ class SortedGeneralisation(LocalRecoding):
     """
 
     name = "sorted-generalisation"
+    vetted = (
+        "brute-forced: property/test_local_recoding.py::"
+        "test_models_hold_alone_and_together_or_there_is_no_release"
+    )
     family = "recoding"
     nature = "non-perturbative"
     title = "Sorted generalisation"

@@ -82,6 +82,9 @@ class SullivanNoise(Method):
     """
 
     name = "sullivan-noise"
+    vetted = (
+        "brute-forced: unit/methods/test_noise_sullivan.py::test_same_values_are_those_of_the_naive_version"
+    )
     synonyms = ("noise and non-linear transformation", "noise addition and non-linear transformation")
     family = "noise"
     title = "Noise and non-linear transformation (Sullivan)"

@@ -70,6 +70,7 @@ class RecordSuppression(EnforcingMethod):
     """
 
     name = "record-suppression"
+    vetted = "brute-forced: property/test_enforced_models.py::test_record_suppression"
     synonyms = ("localSupp", "record removal", "row suppression", "tuple suppression", "suppression")
     family = "suppression"
     nature = "non-perturbative"
@@ -218,6 +219,7 @@ class AttributeSuppression(EnforcingMethod):
     """
 
     name = "attribute-suppression"
+    vetted = "brute-forced: property/test_enforced_models.py::test_attribute_suppression"
     synonyms = ("variable suppression", "column suppression", "attribute removal", "suppression")
     family = "suppression"
     nature = "non-perturbative"

@@ -61,6 +61,7 @@ class RankSwapping(ColumnMethod):
     """
 
     name = "rank-swapping"
+    vetted = "brute-forced: unit/methods/test_swapping.py::test_keeps_the_multiset_the_holes_and_the_window"
     synonyms = ("rankSwap", "argus_rankswap")
     family = "swapping and shuffling"
     title = "Rank swapping"
@@ -146,6 +147,7 @@ class RankSwappingDistribution(ColumnMethod):
     """
 
     name = "rank-swapping-distribution"
+    vetted = "brute-forced: unit/methods/test_swapping_variants.py::test_distances_follow_the_definition"
     family = "swapping and shuffling"
     title = "Rank swapping by distance (p-distribution)"
     analyst_note = COLUMNS_KEPT
@@ -220,6 +222,9 @@ class RankSwappingBuckets(ColumnMethod):
     """
 
     name = "rank-swapping-buckets"
+    vetted = (
+        "brute-forced: unit/methods/test_swapping_variants.py::test_buckets_follow_the_definition_exactly"
+    )
     family = "swapping and shuffling"
     title = "Rank swapping by buckets (p-buckets)"
     analyst_note = COLUMNS_KEPT

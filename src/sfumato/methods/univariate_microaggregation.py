@@ -140,6 +140,10 @@ class IndividualRanking(UnivariateMicroaggregation):
     """
 
     name = "individual-ranking"
+    vetted = (
+        "brute-forced: property/test_microaggregation.py::"
+        "test_univariate_groups_keep_order_and_mean_and_hide_each_value_among_k"
+    )
     synonyms = ("univariate microaggregation", "argus_microaggregation", "onedims")
     family = "microaggregation"
     title = "Individual ranking"
@@ -194,6 +198,7 @@ class OptimalMicroaggregation(UnivariateMicroaggregation):
     """
 
     name = "optimal-microaggregation"
+    vetted = "brute-forced: property/test_microaggregation.py::test_optimal_is_the_best_of_all_partitions"
     synonyms = ("univariate microaggregation", "argus_microaggregation", "Hansen-Mukherjee")
     family = "microaggregation"
     title = "Optimal univariate microaggregation"

@@ -56,6 +56,7 @@ class KWard(Microaggregation):
     """
 
     name = "k-ward"
+    vetted = "brute-forced: unit/kernels/test_group_bound.py::test_groups_are_those_of_the_definition"
     synonyms = ("Ward microaggregation", "variable-size microaggregation", "data-oriented microaggregation")
     family = "microaggregation"
     title = "Microaggregation (k-Ward)"
@@ -110,6 +111,7 @@ class SpanningTreeMicroaggregation(Microaggregation):
     """
 
     name = "spanning-tree-microaggregation"
+    vetted = "brute-forced: unit/kernels/test_group_bound.py::test_groups_are_those_of_the_definition"
     synonyms = (
         "minimum spanning tree partitioning",
         "MST microaggregation",

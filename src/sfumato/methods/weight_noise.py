@@ -56,6 +56,10 @@ class WeightNoise(ColumnMethod):
     """
 
     name = "weight-noise"
+    vetted = (
+        "brute-forced: unit/methods/test_weight_noise.py::"
+        "test_the_total_stays_and_no_weight_moves_farther_than_its_share"
+    )
     synonyms = ("noise on weights", "add noise to weight", "noise for weight")
     family = "noise"
     title = "Noise on weights"

@@ -9,8 +9,10 @@ from typing import Any, Self
 
 import tomli_w
 
+from sfumato.core.component import Component
 from sfumato.core.params import Resource
 from sfumato.core.requirement import Requirement
+from sfumato.core.vetting import Only, require_vetted
 from sfumato.data.notebook import as_html
 from sfumato.data.records import Makers, as_spec, gathering, parse_toml, raise_all, read_text, read_values
 from sfumato.data.rules import Rule
@@ -24,7 +26,7 @@ from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 
 #: The parts that a plan of several tables has beside them.
-_BESIDE_TABLES = frozenset({"tables", "release"})
+_BESIDE_TABLES = frozenset({"tables", "release", "only"})
 #: Roles of columns by which nobody counts records.
 _NOT_COUNTED = (*UNIT_ROLES, Role.IDENTIFIER, Role.WEIGHT)
 
@@ -62,6 +64,7 @@ class _PlanParts(SchemaSpec):
     tables: Mapping[str, Any] = field(default_factory=dict)
     data: Source | None = None
     requirements: tuple[Requirement, ...] = ()
+    only: Only = ""
     scenarios: tuple[_JudgedScenario, ...] = ()
     resources: Mapping[str, Source] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
@@ -81,7 +84,8 @@ class Plan:
     its own; nothing is written unless all of them may be. ``control``, said with the data, is the share of
     the persons who sit out a rehearsal: attacks are tried there, and the release is made of everyone.
     ``about``, said as ``[release]``, is what its owner says of the release, and ``count_tables``, said as
-    ``[[release.tables]]``, what leaves beside it.
+    ``[[release.tables]]``, what leaves beside it. With ``only`` set to *vetted* no plan can be made whose
+    methods or required measures were checked by experiments alone.
     """
 
     data: Source | None = None
@@ -97,11 +101,23 @@ class Plan:
     about: About = field(default_factory=About)
     count_tables: tuple[CountTable, ...] = ()
     control: float = 0.0
+    only: Only = ""
     folder: Path = field(default=Path(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.scenarios:  # without an intruder no requirement would be looked at, and all be met
             object.__setattr__(self, "scenarios", (Scenario(),))
+        if self.only:
+            require_vetted(self.only, self.components)
+            tables = {name: replace(plan, only=self.only) for name, plan in self.tables.items()}
+            object.__setattr__(self, "tables", tables)
+
+    @property
+    def components(self) -> tuple[type[Component], ...]:
+        """The methods of its steps, and the measures of all its requirements."""
+        required = (*self.requirements, *(each for own in self.required_in.values() for each in own))
+        measures = (type(each.measure.ungrouped) for each in required)
+        return (*(type(step.method) for step in self.recipe.steps), *measures)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -118,7 +134,7 @@ class Plan:
         parts, schema = _PlanParts(**values), None
         if "tables" in spec:
             tables = _read_linked_plans(spec, parts.tables, faults, folder)
-            return cls(tables=tables, about=parts.release.about, folder=folder)
+            return cls(tables=tables, about=parts.release.about, only=parts.only, folder=folder)
         declared = spec.keys() & {"columns", "rules", "related"}
         if declared and declared <= values.keys():
             with gathering(faults):
@@ -139,6 +155,8 @@ class Plan:
             folder=folder,
         )
         faults += repeated_names(scenario_names(spec.get("scenarios")))
+        with gathering(faults):
+            plan = replace(plan, only=parts.only)
         if schema is not None:
             faults += _cross_faults(plan, schema)
         if schema is not None and ("resources" in values or "resources" not in spec):
@@ -150,12 +168,14 @@ class Plan:
         """Say the plan as its TOML file does."""
         counted = [as_spec(each) for each in self.count_tables]
         about = {"release": {**as_spec(self.about), **({"tables": counted} if counted else {})}}
+        only = {"only": self.only} if self.only else {}
         if self.tables:
             tables = {name: plan.to_dict() for name, plan in self.tables.items()}
-            return {"tables": tables, **(about if self.about != About() else {})}
+            return {**only, "tables": tables, **(about if self.about != About() else {})}
         schema = self.schema.to_dict() if self.schema else {}
         named = self.scenarios != (Scenario(),) or self.required_in
         parts = {
+            **only,
             "data": (as_spec(self.data) if self.data else {})
             | ({CONTROL: self.control} if self.control else {}),
             "rules": schema.get("rules"),  # TOML wants plain values before tables

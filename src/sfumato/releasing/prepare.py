@@ -251,7 +251,7 @@ def with_requirements(plan: Plan, request: Request, step: Step | None = None) ->
     from sfumato.recipes.profile import Profile
 
     wanted = (r if isinstance(r, Requirement) else Requirement.parse(r) for r in request.require)
-    plan = replace(plan, requirements=(*plan.requirements, *wanted))
+    plan = replace(plan, requirements=(*plan.requirements, *wanted), only=request.only or plan.only)
     if request.profile:
         return Profile.of(request.profile).apply_to(plan)
     return plan if step is None or plan.risk_demands else _with_enforced_requirements(plan, step)
@@ -292,7 +292,8 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
 
     data, path = request.source, Path(request.source) if is_plan(request.source) else None
     plan = with_control(_named_plan(request), request.control)
-    plan = replace(plan, about=replace(plan.about, **request.about))
+    about = replace(plan.about, **request.about)
+    plan = replace(plan, about=about, only=request.only or plan.only)
     plan = _dropping(plan, request.output.get("drop", ()))
     if plan.tables or plan.recipe.steps:
         return Prepared(_as_it_stands(plan, request), profile=_profile_of(request), source=path)

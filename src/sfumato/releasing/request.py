@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.requirement import Requirement
+from sfumato.core.vetting import Only
 from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Schema
 from sfumato.data.table import Table
@@ -41,7 +42,8 @@ class Request:
     ``hierarchies`` are files by column,
     ``resources`` by the names that methods and measures call them; ``control`` is a share of the persons or
     a file of others. ``reading`` says how a file of data is written, where that is not to be found out;
-    ``about`` what its owner says of a release, before what a plan says (see `About`).
+    ``about`` what its owner says of a release, before what a plan says (see `About`); ``only`` confines it to
+    what is vetted.
     """
 
     source: Any = None
@@ -58,6 +60,7 @@ class Request:
     reading: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    only: Only = ""
 
     def __post_init__(self) -> None:
         require_file(self.source, self.reading)

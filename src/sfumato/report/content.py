@@ -366,8 +366,8 @@ def _glossary(study: Study) -> list[dict[str, Any]]:
     measures = {m.name: m for m in _measures(study)}
     methods = {outcome.step.method.name: outcome.step.method for outcome in study.outcomes}
     return [
-        *(_entry(m, f"{m.aspect}; {m.side()}{_bounds(m)}") for m in measures.values()),
-        *(_entry(m, "method") for m in methods.values()),
+        *(_entry(m, f"{m.aspect}; {m.side()}{_bounds(m)}; {m.vetting().level}") for m in measures.values()),
+        *(_entry(m, f"method; {m.vetting().level}") for m in methods.values()),
     ]
 
 

@@ -190,12 +190,23 @@ def _identifiability(about: Mapping[str, str], content: Content, *, in_series: b
         "mitigation": [
             {key: step[key] for key in ("method", "title", "columns")} for step in content["steps"]
         ],
+        "vetted": _vetting_levels(content),
         "information_loss": _see(content, "lost"),
         "utility": _see(content, "utility"),
         "not_estimated": _see(content, "not_estimated"),
         "rejected_alternatives": _see(content, "rejected"),
         "earlier_releases": _see(content, "series") if in_series else alone,
         "re_evaluation": about["review_date"],
+    }
+
+
+def _vetting_levels(content: Content) -> dict[str, Any]:
+    """How the methods, and for the owner the measures that were required, were checked."""
+    judged = [] if content["public"] else content["requirements"]
+    names = [step["method"] for step in content["steps"]]
+    return {
+        "methods": {name: registry.method(name).vetting().level for name in names},
+        "measures": {each["requirement"]: each["vetted"] for each in judged},
     }
 
 

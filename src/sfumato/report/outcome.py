@@ -273,6 +273,7 @@ def _requirement(judged: Judgement, profile: Profile | None) -> dict[str, Any]:
     thresholds = profile.thresholds if profile else ()
     reasons = [each.reason for each in thresholds if each.requirement == judged.requirement]
     payload = {"asked": judged.requirement.short, "reason": reasons[0] if reasons else ""}
+    payload["vetted"] = judged.requirement.measure.ungrouped.vetting().level
     return {**judged.to_dict(), **payload}
 
 
@@ -434,6 +435,7 @@ def _step(taken: Provenance, part: TableOutcome, *, parameters: bool) -> dict[st
         "title": method.title,
         "columns": list(taken.columns),
         "what": plain(method.summary()),
+        "vetted": method.vetting().level,
         "centres": centres_of(taken, part.original.schema),
         "analyst_note": method.from_dict(taken.parameters).settings_note(),
     }

@@ -101,7 +101,7 @@ def _requirements_section(content: Content) -> Section | None:
         words = f"{unjudged} {words}"
     columns = {
         "met": "met", "requirement": "asked", "intruder": "scenario", "result": "verdict",
-        "reason for the limit": "reason",
+        "measure checked": "vetted", "reason for the limit": "reason",
     }  # fmt: skip
     return Section.table("Requirements", words, columns, judged, notes=notes)
 
@@ -466,7 +466,9 @@ def _steps_section(content: Content) -> Section:
     notes = _budget(content)
     for number, each in enumerate(content["steps"], start=1):
         settings = [", ".join(f"{key} = {value}" for key, value in each["parameters"].items())] if own else []
-        rows.append([number, each["title"], name_list(each["columns"]), *settings, each["what"]])
+        rows.append(
+            [number, each["title"], name_list(each["columns"]), *settings, each["what"], each["vetted"]]
+        )
         notes += [f"Step {number}: {note}." for note in each.get("notes", ())]
     if content.get("copies"):
         notes.append(f"{content['copies']} copies were generated; scores are those of the worst copy.")
@@ -476,7 +478,7 @@ def _steps_section(content: Content) -> Section:
         words.append("No method was applied: columns are unchanged or removed.")
     elif not own:
         words.append("Parameters are not published, because they would help an intruder.")
-    headers = ("step", "method", "columns", *(("parameters",) if own else ()), "what it does")
+    headers = ("step", "method", "columns", *(("parameters",) if own else ()), "what it does", "checked")
     return Section("Steps", " ".join(words), headers if rows else (), rows, notes=notes)
 
 

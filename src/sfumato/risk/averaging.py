@@ -70,6 +70,7 @@ class AveragingRisk(DistanceLinkage):
     """
 
     name = "averaging-risk"
+    vetted = "brute-forced: property/test_series_measures.py::test_the_mean_links_what_is_the_mean"
     family = "longitudinal releases"
     title = "Linkage by the mean of releases"
     tells = Tells(places={"series": 2}, intruder="averages all releases and takes the nearest record")

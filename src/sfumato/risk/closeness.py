@@ -163,6 +163,7 @@ class TCloseness(WorstColumnMeasure):
     """
 
     name = "t-closeness"
+    vetted = "brute-forced: property/test_anonymity.py::test_closeness"
     family = "attribute disclosure"
     aliases = ("t",)
     title = "t-closeness"
@@ -319,6 +320,7 @@ class DeltaDisclosure(WorstColumnMeasure):
     """
 
     name = "delta-disclosure"
+    vetted = "brute-forced: property/test_anonymity.py::test_closeness"
     synonyms = ("DDisclosurePrivacy", "sigma-disclosure privacy")
     family = "attribute disclosure"
     title = "δ-disclosure privacy"
@@ -398,6 +400,7 @@ class BetaLikeness(WorstColumnMeasure):
     """
 
     name = "beta-likeness"
+    vetted = "brute-forced: property/test_anonymity.py::test_closeness"
     family = "attribute disclosure"
     aliases = ("beta",)
     title = "β-likeness"

@@ -79,6 +79,7 @@ class UnsafeCombinations(KeyMeasure):
     """
 
     name = "unsafe-combinations"
+    vetted = "brute-forced: property/test_combinations.py::test_unsafe_combinations_by_enumeration"
     synonyms = ("riskyCells", "combination tables")
     family = "equivalence classes"
     tells = Tells(places={"report": 8, "combinations": 1})
@@ -186,6 +187,7 @@ class LkcPrivacy(SensitiveMeasure):
     """
 
     name = "lkc-privacy"
+    vetted = "brute-forced: property/test_combinations.py::test_lkc_by_enumeration"
     family = "equivalence classes"
     title = "LKC-privacy"
     better = "high"

@@ -77,6 +77,7 @@ class AttributeDisclosure(SensitiveMeasure):
     """
 
     name = "attribute-disclosure"
+    vetted = "published: reference/test_paper_coarsening.py::test_what_the_classes_of_table_s6_give_away"
     synonyms = ("homogeneity attack",)
     family = "attribute disclosure"
     counts = replace(SensitiveMeasure.counts, laws=CLASS_LAWS)

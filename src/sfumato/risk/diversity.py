@@ -166,6 +166,7 @@ class LDiversity(_Diversity):
     """
 
     name = "l-diversity"
+    vetted = "brute-forced: property/test_anonymity.py::test_diversity"
     family = "attribute disclosure"
     aliases = ("l",)
     title = "l-diversity"
@@ -262,6 +263,7 @@ class RecursiveDiversity(_Diversity):
     """
 
     name = "recursive-diversity"
+    vetted = "brute-forced: property/test_anonymity.py::test_diversity"
     family = "attribute disclosure"
     title = "Recursive (c,l)-diversity"
     better = "low"
@@ -323,6 +325,7 @@ class GrassbergerDiversity(_Diversity):
     """
 
     name = "grassberger-diversity"
+    vetted = "brute-forced: unit/risk/test_diversity.py::test_grassbergers_estimator_by_its_recursion"
     synonyms = ("Grassberger", "entropy l-diversity with Grassberger's estimator", "Grassberger estimator")
     family = "attribute disclosure"
     title = "Entropy l-diversity by Grassberger's estimator"
@@ -372,6 +375,7 @@ class PSensitivity(_Diversity):
     """
 
     name = "p-sensitivity"
+    vetted = "brute-forced: property/test_anonymity.py::test_diversity"
     family = "attribute disclosure"
     aliases = ("p",)
     title = "p-sensitive k-anonymity"
@@ -422,6 +426,7 @@ class AlphaKAnonymity(_Diversity):
     """
 
     name = "alpha-k-anonymity"
+    vetted = "brute-forced: property/test_anonymity.py::test_diversity"
     family = "attribute disclosure"
     aliases = ("alpha",)
     title = "(α,k)-anonymity"

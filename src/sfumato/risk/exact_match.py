@@ -69,6 +69,7 @@ class ExactMatch(TrueLinkMeasure):
     """
 
     name = "exact-match"
+    vetted = "brute-forced: property/test_exact_match.py::test_found_is_who_is_covered_by_their_own_alone"
     family = "linkage"
     title = "Exact matches"
     counts = Counting(

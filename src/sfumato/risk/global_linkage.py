@@ -122,6 +122,7 @@ class GlobalLinkage(LearningLinkage):
     """
 
     name = "gdbrl"
+    vetted = "proved: proofs/global-linkage.md"
     synonyms = ("record linkage", "global distance-based record linkage")
     family = "linkage"
     tells = Tells(places={"default": 0, "comparison": 4, "report": 15}, intruder="links all records at once")

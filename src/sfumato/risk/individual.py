@@ -344,6 +344,7 @@ class IndividualRisk(_SampleClassMeasure, WorstClassMeasure):
     """
 
     name = "individual-risk"
+    vetted = "brute-forced: unit/risk/test_individual.py::test_each_record_by_brute_force"
     synonyms = ("indivRisk", "measure_risk", "Benedetti-Franconi risk", "base individual risk")
     family = "re-identification"
     title = "Individual risk"
@@ -436,6 +437,7 @@ class HouseholdRisk(_SampleClassMeasure):
     """
 
     name = "household-risk"
+    vetted = "brute-forced: unit/risk/test_individual.py::test_each_record_by_brute_force"
     synonyms = ("hierarchical risk", "measure_risk")
     family = "re-identification"
     title = "Household risk"

@@ -97,6 +97,9 @@ class IntersectionRisk(SensitiveMeasure):
     """
 
     name = "intersection-risk"
+    vetted = (
+        "brute-forced: property/test_series_measures.py::test_candidate_values_are_what_all_releases_leave"
+    )
     synonyms = ("intersection attack",)
     family = "longitudinal releases"
     title = "Intersection of releases"

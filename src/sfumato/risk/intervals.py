@@ -81,6 +81,7 @@ class IntervalDisclosure(Measure):
     """
 
     name = "interval-disclosure"
+    vetted = "brute-forced: unit/risk/test_intervals.py::test_baseline_is_that_of_all_pairs"
     synonyms = ("dRisk",)
     family = "attribute disclosure"
     title = "Interval disclosure"
@@ -190,6 +191,7 @@ class IntervalLinkage(LinkageMeasure):
     """
 
     name = "interval-linkage"
+    vetted = "brute-forced: unit/risk/test_intervals.py::test_interval_linkage_is_that_of_all_pairs"
     family = "linkage"
     title = "Linkage within intervals"
     tells = Tells(intruder="takes the nearest of the records that are near in every column")
@@ -265,6 +267,7 @@ class RankIntervalLinkage(TrueLinkMeasure):
     """
 
     name = "rank-interval-linkage"
+    vetted = "brute-forced: unit/risk/test_intervals.py::test_rank_intervals_are_those_of_all_pairs"
     synonyms = ("rank-based record linkage",)
     family = "linkage"
     title = "Rank interval linkage"

@@ -75,6 +75,7 @@ class MInvariance(SensitiveMeasure):
     """
 
     name = "m-invariance"
+    vetted = "brute-forced: property/test_series_measures.py::test_the_m_that_holds"
     aliases = ("m",)
     family = "longitudinal releases"
     title = "m-invariance"

@@ -130,6 +130,7 @@ class ClusterIsolation(_IsolationMeasure):
     """
 
     name = "cluster-isolation"
+    vetted = "brute-forced: unit/risk/test_isolation.py::test_clusters_of_one_are_those_of_single_linkage"
     synonyms = ("distance-based clustering", "single-linkage clustering")
     family = "isolation"
     title = "Clusters of one"

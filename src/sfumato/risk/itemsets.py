@@ -72,6 +72,7 @@ class KmAnonymity(Measure):
     """
 
     name = "km-anonymity"
+    vetted = "brute-forced: property/test_combinations.py::test_km_by_enumeration"
     family = "equivalence classes"
     title = "kᵐ-anonymity"
     aspect = "risk"

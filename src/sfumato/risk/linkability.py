@@ -56,6 +56,10 @@ class Linkability(AttackMeasure):
     """
 
     name = "linkability"
+    vetted = (
+        "brute-forced: unit/risk/test_attacks.py::"
+        "test_linkability_and_inference_are_what_a_look_at_every_pair_gives"
+    )
     family = "attacks"
     threat = "linkability"
     title = "Linkability"

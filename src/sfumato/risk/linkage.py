@@ -180,6 +180,7 @@ class DistanceLinkage(LearningLinkage):
     """
 
     name = "dbrl"
+    vetted = "brute-forced: property/test_linkage.py::test_dbrl_is_that_of_all_pairs_in_fractions"
     synonyms: ClassVar[tuple[str, ...]] = ("record linkage", "distance-based linkage")
     family = "linkage"
     tells = Tells(

@@ -49,6 +49,7 @@ class DirectMatching(TrueLinkMeasure):
     """
 
     name = "direct-matching"
+    vetted = "brute-forced: unit/risk/test_matching.py::test_against_a_look_at_every_pair"
     family = "linkage"
     title = "Direct matching"
     counts = replace(TrueLinkMeasure.counts, compares_equal=True)

@@ -192,6 +192,7 @@ class RobustIntervals(Measure):
     """
 
     name = "rmdid1"
+    vetted = "brute-forced: unit/risk/test_isolation.py::test_robust_intervals_are_those_of_all_pairs"
     synonyms: ClassVar[tuple[str, ...]] = ("dRiskRMD", "distance-based intervals")
     family = "isolation"
     title = "Robust interval disclosure (RMDID1)"
@@ -289,6 +290,7 @@ class RobustIntervalsInCrowds(RobustIntervals):
     """
 
     name = "rmdid2"
+    vetted = "brute-forced: unit/risk/test_isolation.py::test_robust_intervals_are_those_of_all_pairs"
     synonyms = ("dRiskRMD",)
     family = "isolation"
     title = "Robust interval disclosure outside crowds (RMDID2)"

@@ -277,6 +277,7 @@ class LargestCorrelation(_CanonicalMeasure):
     """
 
     name = "cm1"
+    vetted = "published: reference/test_paper_permutation.py::test_confidentiality_of_synthetic_census"
     family = "permutation model"
     title = "Confidentiality by the largest rank correlation (CM1)"
 
@@ -311,6 +312,7 @@ class AllCorrelations(_CanonicalMeasure):
     """
 
     name = "cm2"
+    vetted = "published: reference/test_paper_permutation.py::test_confidentiality_of_synthetic_census"
     family = "permutation model"
     tells = Tells(places={"epsilon": 2})
     title = "Confidentiality by all rank correlations (CM2)"
@@ -349,6 +351,7 @@ class SortedCorrelations(_PermutationMeasure):
     """
 
     name = "cm3"
+    vetted = "published: reference/test_paper_permutation.py::test_confidentiality_of_synthetic_census"
     family = "permutation model"
     title = "Confidentiality after sorting (CM3)"
     references = ("domingoferrer2020", "domingoferrer2016")

@@ -74,6 +74,7 @@ class PopulationCombinations(KeyMeasure):
     """
 
     name = "population-combinations"
+    vetted = "brute-forced: unit/risk/test_population_combinations.py::test_by_brute_force"
     synonyms = ("ARGUS threshold rule", "threshold rule", "population of a region", "population thresholds")
     family = "equivalence classes"
     title = "Combinations in the population"

@@ -39,6 +39,7 @@ class CertainLinks(LinkageMeasure):
     """
 
     name = "certain-links"
+    vetted = "brute-forced: unit/risk/test_possible_worlds.py::test_against_all_permutations"
     family = "linkage"
     title = "Certain links within a bound"
     tells = Tells(intruder="rules out all pairs beyond the published bound")

@@ -64,6 +64,7 @@ class DeltaPresence(KeyMeasure):
     """
 
     name = "delta-presence"
+    vetted = "brute-forced: property/test_anonymity.py::test_k_map"
     synonyms = ("DPresence",)
     family = "re-identification"
     threat = "inference"

@@ -126,6 +126,7 @@ class ProbabilisticLinkage(Measure):
     """
 
     name = "probabilistic-linkage"
+    vetted = "brute-forced: unit/risk/test_probabilistic.py::test_links_are_those_of_the_naive_computation"
     synonyms = ("record linkage", "Fellegi-Sunter", "probabilistic-based record linkage")
     family = "linkage"
     title = "Probabilistic record linkage"

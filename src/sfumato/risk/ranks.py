@@ -123,6 +123,7 @@ class RankLinkage(_RankMeasure):
     """
 
     name = "rank-linkage"
+    vetted = "brute-forced: unit/risk/test_rank_measures.py::test_rank_linkage_is_brute_force"
     synonyms = ("record linkage", "rank-based record linkage")
     family = "permutation model"
     tells = Tells(
@@ -197,6 +198,7 @@ class PermutationDistance(_RankMeasure):
     """
 
     name = "permutation-distance"
+    vetted = "brute-forced: unit/risk/test_rank_measures.py::test_permutation_distance_is_brute_force"
     family = "permutation model"
     tells = Tells(
         places={"default": 0, "report": 18},

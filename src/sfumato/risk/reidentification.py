@@ -169,6 +169,7 @@ class ProsecutorRisk(_ClassSizeRisk, ClassMeasure):
     """
 
     name = "prosecutor-risk"
+    vetted = "brute-forced: property/test_anonymity.py::test_identity"
     synonyms = ("re-identification risk", "highest risk")
     family = "re-identification"
     title = "Prosecutor risk"
@@ -214,6 +215,7 @@ class JournalistRisk(_InPopulation):
     """
 
     name = "journalist-risk"
+    vetted = "brute-forced: property/test_anonymity.py::test_k_map"
     family = "re-identification"
     title = "Journalist risk"
     tells = Tells(places={"report": 4, "gauges": 2}, intruder="does not know who is in the file")
@@ -255,6 +257,7 @@ class MarketerRisk(_InPopulation):
     """
 
     name = "marketer-risk"
+    vetted = "brute-forced: property/test_anonymity.py::test_identity"
     synonyms = ("average re-identification risk", "expected re-identifications", "global risk")
     family = "re-identification"
     title = "Marketer risk"
@@ -286,6 +289,7 @@ class Distinction(KeyMeasure):
     """
 
     name = "distinction"
+    vetted = "brute-forced: property/test_anonymity.py::test_identity"
     family = "equivalence classes"
     title = "Distinction of the keys"
     counts = Counting(people=True, classes_only=True, laws=RECORD_LAWS)
@@ -328,6 +332,7 @@ class Separation(KeyMeasure):
     """
 
     name = "separation"
+    vetted = "brute-forced: property/test_anonymity.py::test_identity"
     family = "equivalence classes"
     title = "Separation by the keys"
     counts = Counting(people=True, classes_only=True, laws=RECORD_LAWS)

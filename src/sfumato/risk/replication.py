@@ -127,6 +127,7 @@ class ReplicatedUniques(_ReplicationMeasure):
     """
 
     name = "replicated-uniques"
+    vetted = "brute-forced: property/test_replication.py::test_uniques_and_values_as_counts_of_rows_tell"
     aliases = ("repu",)
     family = "attacks"
     threat = "singling out"
@@ -215,6 +216,7 @@ class Disco(_ReplicationMeasure):
     """
 
     name = "disco"
+    vetted = "brute-forced: property/test_replication.py::test_uniques_and_values_as_counts_of_rows_tell"
     family = "attacks"
     threat = "inference"
     title = "Disclosive and correct"

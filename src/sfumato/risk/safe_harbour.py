@@ -116,6 +116,7 @@ class SafeHarbourViolations(Measure):
     """
 
     name = "safe-harbour-violations"
+    vetted = "brute-forced: unit/risk/test_safe_harbour.py::test_by_brute_force"
     synonyms = ("Safe Harbor", "164.514", "18 identifiers", "HIPAA identifiers")
     family = "re-identification"
     title = "Columns against the safe harbour"

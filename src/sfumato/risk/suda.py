@@ -119,6 +119,7 @@ class Suda(KeyMeasure):
     """
 
     name = "suda"
+    vetted = "brute-forced: unit/risk/test_suda.py::test_scores_by_enumeration"
     synonyms: ClassVar[tuple[str, ...]] = ("suda2", "special uniques", "minimal sample uniques")
     family = "equivalence classes"
     tells = Tells(places={"report": 9, "uniques": 1})
@@ -312,6 +313,7 @@ class DisSuda(SampledMeasure, Suda):
     """
 
     name = "dis-suda"
+    vetted = "published: unit/risk/test_suda.py::test_practice_guide_dis"
     synonyms = ("suda2",)
     family = "re-identification"
     title = "DIS-SUDA"

@@ -85,6 +85,7 @@ class Uniqueness(KeyMeasure):
     """
 
     name = "uniqueness"
+    vetted = "proved: proofs/box-subtraction.md"
     synonyms = ("sample uniqueness", "sample uniques", "record uniqueness")
     family = "equivalence classes"
     counts = Counting(people=True, joins_person_records=True, classes_only=True, laws=CLASS_LAWS)

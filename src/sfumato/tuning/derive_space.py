@@ -12,6 +12,7 @@ from sfumato.core.measure import ClassMeasure
 from sfumato.core.method import Method
 from sfumato.core.params import Param, Requirements
 from sfumato.core.requirement import Requirement
+from sfumato.core.vetting import Only, require_vetted, unvetted
 from sfumato.data.schema import STRUCTURAL_ROLES, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, PlanError, quoted
@@ -33,19 +34,22 @@ class Scope:
 
     ``columns`` are to be protected (empty: the keys, and sensitive columns if a requirement looks at them);
     ``groups`` name sets of columns that are protected by one step each, in this order; ``methods`` are the
-    only ones to try, ``without`` those not to.
+    only ones to try, ``without`` those not to; ``only`` confines those that nobody names to what is vetted.
     """
 
     columns: tuple[str, ...] = ()
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     methods: tuple[str | type[Method], ...] = ()
     without: tuple[str, ...] = ()
+    only: Only = ""
 
     def classes(self) -> dict[str, type[Method]]:
         """The methods to look at, by name."""
         named = [registry.method(each) if isinstance(each, str) else each for each in self.methods]
+        require_vetted(self.only, named)
         known = {cls.name: cls for cls in named} or dict(registry.methods())
         unwanted = {registry.method(name).name for name in self.without}
+        unwanted |= {*unvetted(known.values())} if self.only else set()
         return {name: cls for name, cls in sorted(known.items()) if name not in unwanted}
 
 

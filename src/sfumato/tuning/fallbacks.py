@@ -113,9 +113,13 @@ class Fallbacks:
                 continue  # it may not be able to at all
 
     def _steps_to_try(self, steps: Sequence[Step]) -> list[Step]:
-        """Those that take these data, of the methods that were named; all if none of these enforces it."""
+        """Those that take these data, of the methods that were named; all if none of these enforces it.
+
+        Where only what is vetted may be used, no others.
+        """
         able = [step for step in steps if self._fits(step)]
-        return [step for step in able if step.method.name in self.scope.classes()] or able
+        wanted = [step for step in able if step.method.name in self.scope.classes()]
+        return wanted if wanted or self.scope.only else able
 
     def _fits(self, step: Step) -> bool:
         """Whether a method takes these data; pairs of many records are compared in parts, of few at once."""

@@ -61,6 +61,7 @@ class Ambiguity(Measure):
     """
 
     name = "ambiguity"
+    vetted = "brute-forced: property/test_losses.py::test_possibilities_and_bits_against_enumeration"
     family = "coarseness"
     title = "Ambiguity"
     aspect = "utility"
@@ -167,6 +168,7 @@ class NonUniformEntropy(Measure):
     """
 
     name = "non-uniform-entropy"
+    vetted = "brute-forced: property/test_losses.py::test_possibilities_and_bits_against_enumeration"
     synonyms = ("normalised entropy", "entropy-based information loss")
     family = "coarseness"
     title = "Non-uniform entropy"

@@ -191,6 +191,7 @@ class CramersVDifference(ContingencyMeasure):
     """
 
     name = "cramers-v-difference"
+    vetted = "brute-forced: unit/utility/test_associations.py::test_v_agrees_with_scipy"
     family = "associations"
     tells = Tells(places={"report": 2})
     title = "Difference of Cramér's V"
@@ -310,6 +311,7 @@ class CorrelationDifference(PairMeasure):
     """
 
     name = "correlation-difference"
+    vetted = "brute-forced: unit/utility/test_associations.py::test_correlations_agree_with_numpy"
     synonyms = ("comparison of correlations", "comparison of covariances", "correlations")
     family = "associations"
     tells = Tells(places={"default": 0})

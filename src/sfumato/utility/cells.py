@@ -58,6 +58,7 @@ class SuppressedCells(Measure):
     """
 
     name = "suppressed-cells"
+    vetted = "brute-forced: property/test_losses.py::test_possibilities_and_bits_against_enumeration"
     synonyms = ("number of missing values", "number of suppressions", "minimal distortion")
     family = "cells"
     tells = Tells(places={"default": 0})
@@ -159,6 +160,7 @@ class CellsChanged(Measure):
     """
 
     name = "cells-changed"
+    vetted = "brute-forced: property/test_losses.py::test_possibilities_and_bits_against_enumeration"
     synonyms = ("IL_variables",)
     family = "cells"
     tells = Tells(places={"report": 1})

@@ -127,6 +127,7 @@ class Discernibility(ClassLoss):
     """
 
     name = "discernibility"
+    vetted = "brute-forced: unit/utility/test_class_losses.py::test_pairs_that_are_alike"
     synonyms = ("discernability", "discernibility metric", "discernability metric")
     family = "coarseness"
     title = "Discernibility"
@@ -204,6 +205,7 @@ class AverageClassSize(ClassLoss):
     """
 
     name = "average-class-size"
+    vetted = "brute-forced: unit/utility/test_class_losses.py::test_pairs_that_are_alike"
     synonyms = ("AECS", "average equivalence class size", "CAVG")
     family = "coarseness"
     title = "Average class size"

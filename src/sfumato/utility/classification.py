@@ -53,6 +53,7 @@ class ClassificationMetric(Measure):
     """
 
     name = "classification-metric"
+    vetted = "brute-forced: unit/utility/test_classification.py::test_one_record_at_a_time"
     synonyms = ("classification", "CM")
     family = "analyses"
     title = "Classification metric"

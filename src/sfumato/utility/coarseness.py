@@ -52,6 +52,7 @@ class GeneralisationLoss(Measure):
     """
 
     name = "generalisation-loss"
+    vetted = "brute-forced: unit/utility/test_coarseness.py::test_against_a_plain_loop"
     family = "coarseness"
     title = "Loss by generalisation"
     aspect = "utility"

@@ -104,6 +104,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
     """
 
     name = "column-emd"
+    vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     synonyms = ("Wasserstein distance",)
     family = "distributions"
     tells = Tells(places={"default": 0})
@@ -155,6 +156,7 @@ class KolmogorovSmirnov(ColumnDistance):
     """
 
     name = "kolmogorov-smirnov"
+    vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     synonyms = ("KS test", "KS statistic")
     family = "distributions"
     title = "Kolmogorov–Smirnov distance"
@@ -265,6 +267,7 @@ class TotalVariation(BinnedDistance):
     """
 
     name = "total-variation"
+    vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     family = "distributions"
     title = "Total variation distance"
     references = ("gibbs2002",)
@@ -305,6 +308,7 @@ class Hellinger(BinnedDistance):
     """
 
     name = "hellinger"
+    vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     family = "distributions"
     title = "Hellinger distance"
     references = ("gibbs2002",)
@@ -347,6 +351,7 @@ class JensenShannon(BinnedDistance):
     """
 
     name = "jensen-shannon"
+    vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     family = "distributions"
     title = "Jensen–Shannon distance"
     references = ("lin1991", "endres2003")

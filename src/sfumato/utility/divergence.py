@@ -72,6 +72,7 @@ class KullbackLeiblerDivergence(BinnedDistance):
     """
 
     name = "kl-divergence"
+    vetted = "brute-forced: unit/utility/test_divergence.py::test_what_scipy_says"
     synonyms = ("relative entropy", "KL")
     family = "distributions"
     title = "Kullback–Leibler divergence"

@@ -245,6 +245,7 @@ class IntervalOverlap(EstimateMeasure):
     """
 
     name = "interval-overlap"
+    vetted = "brute-forced: unit/utility/test_estimates.py::test_means_have_students_interval"
     synonyms = ("confidence interval overlap", "CIO")
     family = "analyses"
     tells = Tells(places={"report": 3, "models": 1})
@@ -297,6 +298,7 @@ class EstimateDifference(EstimateMeasure):
     """
 
     name = "estimate-difference"
+    vetted = "brute-forced: unit/utility/test_estimates.py::test_means_have_students_interval"
     family = "analyses"
     title = "Difference of estimates"
     better = "low"

@@ -146,6 +146,7 @@ class GeneralisedInformationLoss(CoarseCells):
     """
 
     name = "generalised-information-loss"
+    vetted = "brute-forced: property/test_losses.py::test_possibilities_and_bits_against_enumeration"
     synonyms = ("GenILoss", "loss", "loss metric", "normalised certainty penalty", "NCP")
     family = "coarseness"
     title = "Generalised information loss (GenILoss)"
@@ -205,6 +206,7 @@ class PrecisionLoss(CoarseCells):
     """
 
     name = "precision-loss"
+    vetted = "published: reference/test_recoding_adult.py::test_losses_of_nodes"
     synonyms = ("precision", "Prec", "minimal distortion", "height")
     family = "coarseness"
     title = "Precision loss (1 − Prec)"

@@ -132,6 +132,7 @@ class Il1s(MappedLoss):
     """
 
     name = "il1s"
+    vetted = "brute-forced: property/test_losses.py::test_ranges_and_sets_of_numbers_against_enumeration"
     synonyms = ("dUtility", "IL_variables", "IL1")
     family = "cells"
     tells = Tells(places={"default": 0})
@@ -243,6 +244,7 @@ class SseRatio(MappedLoss):
     """
 
     name = "sse-ratio"
+    vetted = "brute-forced: property/test_losses.py::test_ranges_and_sets_of_numbers_against_enumeration"
     synonyms = ("SSE", "SSE information loss", "sum of squared errors")
     family = "cells"
     former = ("squares-lost",)

@@ -68,6 +68,7 @@ class MicroaggregationGap(Measure):
     """
 
     name = "microaggregation-gap"
+    vetted = "proved: proofs/microaggregation-bound.md"
     synonyms = ("optimality gap", "lower bound of SSE", "column generation bound")
     family = "cells"
     title = "Gap to the best partition"

@@ -68,6 +68,7 @@ class RankUtility(Measure):
     """
 
     name = "rank-utility"
+    vetted = "brute-forced: unit/utility/test_spectrum.py::test_utility_as_the_paper_writes_it"
     synonyms = ("comparison of covariances",)
     family = "associations"
     title = "Utility of the permutation model (UM)"

@@ -87,6 +87,7 @@ class ProbabilisticInformationLoss(Measure):
     """
 
     name = "probabilistic-information-loss"
+    vetted = "brute-forced: unit/utility/test_probabilistic_loss.py::test_the_formulas_written_out"
     family = "analyses"
     title = "Probabilistic information loss (PIL)"
     aspect = "utility"

@@ -107,6 +107,7 @@ class PropensityMeanSquare(PropensityMeasure):
     """
 
     name = "pmse"
+    vetted = "brute-forced: unit/utility/test_propensity.py::test_chances_are_those_of_statsmodels"
     synonyms = ("propensity score", "general utility")
     family = "distributions"
     title = "Propensity score mean square"

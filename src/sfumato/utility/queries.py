@@ -66,6 +66,7 @@ class QueryError(ModelMeasure):
     """
 
     name = "query-error"
+    vetted = "brute-forced: unit/utility/test_queries.py::test_queries_are_counts_of_records"
     synonyms = ("counting queries", "average relative error", "range queries")
     family = "analyses"
     tells = Tells(places={"report": 8, "models": 6})

@@ -75,6 +75,9 @@ class CoefficientOverlap(TargetMeasure):
     """
 
     name = "coefficient-overlap"
+    vetted = (
+        "brute-forced: unit/utility/test_regression.py::test_the_overlap_is_that_of_intervals_of_statsmodels"
+    )
     synonyms = ("confidence interval overlap",)
     family = "analyses"
     tells = Tells(places={"report": 4, "models": 2})

@@ -61,6 +61,7 @@ class EarthMoversDistance(DistributionMeasure):
     """
 
     name = "earth-movers-distance"
+    vetted = "brute-forced: unit/utility/test_transport.py::test_tables_of_two_sizes_are_a_linear_programme"
     synonyms = ("Wasserstein distance", "optimal transport", "EMD")
     family = "distributions"
     tells = Tells(places={"default": 0})

@@ -151,7 +151,9 @@ def tree_by_definition(points, k):
 
 
 @pytest.mark.parametrize(
-    ("group", "define"), [(ward, ward_by_definition), (spanning_tree, tree_by_definition)]
+    ("group", "define"),
+    [(ward, ward_by_definition), (spanning_tree, tree_by_definition)],
+    ids=["k-ward", "spanning-tree-microaggregation"],
 )
 @pytest.mark.parametrize("seed", range(12))
 def test_groups_are_those_of_the_definition(group, define, seed):

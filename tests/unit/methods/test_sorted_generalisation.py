@@ -1,5 +1,7 @@
 """Sorted and close generalisation: the order, the clusters, the bound for every n and k, and the nearest ones."""
 
+from itertools import combinations, product
+
 import numpy as np
 import polars as pl
 import pytest
@@ -186,6 +188,27 @@ def adversary(n, k):
         places = np.arange(bounds[part + 1] - bounds[part])
         ages[bounds[part] : bounds[part + 1]] = places if part < n_parts / 2 else places[::-1]
     return ages + 1
+
+
+@pytest.mark.parametrize(
+    ("n", "k"), [(4, 2), (6, 2), (8, 2), (6, 3), (9, 3), (12, 3), (8, 4), (12, 4), (10, 5)]
+)
+def test_one_of_each_part_is_within_the_bound_which_some_group_reaches(n, k):
+    """All groups that take one of each part of n distinct values, and those that leave one part out."""
+    parts = np.arange(n).reshape(k, -1).tolist()
+    far = [ordered_distance(group, range(n)) for group in product(*parts)]
+    assert max(far) == pytest.approx(closest_of(n, k))
+    assert closest_of(n, size_for(n, 1, closest_of(n, k))) == pytest.approx(closest_of(n, k))
+    without = [ordered_distance((*rest, *pair), range(n))
+               for pair in combinations(parts[-1], 2) for rest in product(*parts[:-2])]  # fmt: skip
+    assert max(without) > closest_of(n, k)
+
+
+def test_with_ties_the_bound_fails_and_groups_are_joined():
+    table = keyed({"age": [1, 2, 3, 4], "charge": [0, 0, 0, 1]}, charge=Role.SENSITIVE)
+    assert ordered_distance([0, 0], [0, 0, 0, 1]) > closest_of(4, 2)
+    for method in (CloseGeneralisation(k=2), TClosenessFirst(k=2)):
+        assert groups_of(method.apply(table, Run(seed=1))) == [[0, 1, 2, 3]]
 
 
 def test_the_bound_holds_for_every_n_and_k_against_an_adversary():

@@ -90,7 +90,7 @@ def told(*, public):
             {"method": "sampling", "title": "Sampling", "columns": [], "what": "Release a sample."},
         ],
         "requirements": {"met": 1, "of": 1} if public else [
-            {"met": True, "judges": "risk", "requirement": "k >= 3"}
+            {"met": True, "judges": "risk", "requirement": "k >= 3", "vetted": "brute-forced"}
         ],
         "attacks": None if public else {"singling out": [], "linkability": [attack], "inference": []},
         "recipients": [{"recipient": "researcher", "why": "under contract"}],
@@ -139,6 +139,9 @@ def test_evidence_is_as_its_schema_says(released, public):
     assert evidence["governance"]["contact"] == "not stated"
     assert evidence["identifiability"]["re_evaluation"] == "2031-06-30"
     assert evidence["identifiability"]["requirements"] == {"met": 1, "of": 1}
+    vetted = evidence["identifiability"]["vetted"]
+    assert vetted["methods"] == {"mondrian": "brute-forced", "pram": "proved", "sampling": "brute-forced"}
+    assert vetted["measures"] == ({} if public else {"k >= 3": "brute-forced"})
     assert evidence["identifiability"]["earlier_releases"]["says"] == "the release is not part of a series"
     assert evidence["views"]["nist"] == {"claimed": False, "says": "no differential privacy is claimed"}
     assert evidence["views"]["hipaa"]["expiry"] == "2031-06-30"

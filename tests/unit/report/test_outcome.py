@@ -405,7 +405,7 @@ def test_no_risk_and_no_count_of_the_original_is_public():
     assert public["requirements"] == {"met": 1, "of": 1}
     assert set(public["strip"]) == {"losses"}
     assert all(
-        set(each) == {"method", "title", "columns", "what", "centres", "analyst_note"}
+        set(each) == {"method", "title", "columns", "what", "vetted", "centres", "analyst_note"}
         for each in public["steps"]
     )
     risks = [cls.title for cls in registry.measures().values() if cls.aspect == "risk"]

@@ -121,6 +121,8 @@ def test_agrees_with_scipy():
     p, q = (np.bincount(np.searchsorted(edges, v), minlength=len(edges) + 1) / len(v) for v in (x, y))
     assert value(TotalVariation(), one, other) == pytest.approx(np.abs(p - q).sum() / 2, abs=1e-12)
     assert value(JensenShannon(), one, other) == pytest.approx(jensenshannon(p, q, base=2), abs=1e-12)
+    apart = np.linalg.norm(np.sqrt(p) - np.sqrt(q)) / np.sqrt(2)
+    assert value(Hellinger(), one, other) == pytest.approx(apart, abs=1e-12)
 
 
 def test_large_values_keep_their_digits():

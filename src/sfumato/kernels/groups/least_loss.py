@@ -9,7 +9,7 @@ sets of at least k, which never costs more.) By the duality of linear programmin
 
 proves that no partition costs less than :math:`\sum_i \lambda_i`. And if (*) is missed by at most
 :math:`\delta`, none costs less than :math:`\sum_i \lambda_i - \lfloor n / k \rfloor\, \delta`, since a
-partition has at most so many sets.
+partition has at most so many sets. All of it is proved in ``docs/proofs/microaggregation-bound.md``.
 """
 
 from __future__ import annotations

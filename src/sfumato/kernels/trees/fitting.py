@@ -3,7 +3,8 @@
 The boxes lie in leaves of a few under a binary tree of bounding boxes. To see whether a box is covered, look
 for one that holds it whole; else take the one that covers most of it, cut what is left into at most two boxes
 per column, and ask again for each. A part that no box touches settles the question, so that what is *not*
-covered is soon found; what is covered may take long in many columns, and the work is capped.
+covered is soon found; what is covered may take long in many columns, and the work is capped. Why it is right
+is proved in ``docs/proofs/box-subtraction.md``.
 """
 
 from __future__ import annotations
