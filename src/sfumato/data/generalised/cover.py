@@ -325,7 +325,12 @@ def reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
 def wildcards(table: Table, name: str) -> Flags:
     """Which cells of a column may be any value."""
     if name in table.nodes:
-        return (table.frame[name].cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
+        column = table.frame[name]
+        if isinstance(column.dtype, pl.Enum):  # one label is looked for, not one of each record
+            place = column.dtype.categories.index_of(WILDCARD)
+            column, wanted = column.to_physical(), -1 if place is None else place
+            return (column.cast(pl.Int64) == wanted).fill_null(value=False).to_numpy()
+        return (column.cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
     return (
         Cover.of(table, name).wildcards
         if table.is_generalised(name)
