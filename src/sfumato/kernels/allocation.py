@@ -29,8 +29,8 @@ _IN_MEMORY = -1
 _BEFORE, _PAGE = 64, 4096
 #: Where numpy's table of functions has the one that sets who allocates.
 _SET_HANDLER = 304
-#: Where the settings have the fewest bytes for the file; how much uses it: arrays, and who opened it; how much
-#: room is kept in bytes; and the room that is kept, each with its address, size and place in the file.
+#: Where the settings have the fewest bytes for the file; how much uses it: arrays, and who opened it; what is
+#: kept at most, in bytes; and the room that is kept, each with its address, size and place in the file.
 _MIN_SIZE, _IN_USE, _KEEPS, _KEPT = 8, 16, 24, 32
 #: How many pieces of room are kept, and the bytes of what is noted of each.
 _N_KEPT, _NOTE = 12, 24
