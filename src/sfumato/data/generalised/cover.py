@@ -120,28 +120,30 @@ class LabelSets:
         return levels
 
     @cached_property
-    def _ranked(self) -> tuple[Floats, Ints]:
+    def _ranks(self) -> tuple[Floats, Ints]:
         """The values that some label has, ascending, and the rank of each member among them, by label."""
         grid, ranks = np.unique(self.values, return_inverse=True)
         return grid, self.owners * (len(grid) + 1) + ranks
 
     def up_to(self, codes: Ints, numbers: Floats) -> Ints:
         """Where the values of each label end that are at most the number beside it."""
-        grid, keys = self._ranked
+        grid, keys = self._ranks
         ranks = np.searchsorted(grid, numbers, side="right")
         return np.searchsorted(keys, codes * (len(grid) + 1) + ranks)
 
     def hold(self, codes: Ints, numbers: Floats) -> Flags:
         """Whether the number beside each label is one of its values."""
-        grid, keys = self._ranked
+        grid, keys = self._ranks
         n_cells, ranks = len(self.sizes) * (len(grid) + 1), np.searchsorted(grid, numbers)
-        is_value = np.append(grid, np.nan)[ranks] == numbers
+        is_value: Flags = np.append(grid, np.nan)[ranks] == numbers
         wanted = codes * (len(grid) + 1) + ranks
         if fits(n_cells, len(codes)):  # a look-up is many times as fast as a search
             members = np.zeros(n_cells, dtype=np.bool_)
             members[keys] = True
-            return is_value & members[wanted]
-        return is_value & (np.append(keys, -1)[np.searchsorted(keys, wanted)] == wanted)
+            is_value &= members[wanted]
+        else:
+            is_value &= np.append(keys, -1)[np.searchsorted(keys, wanted)] == wanted
+        return is_value
 
 
 @dataclass(frozen=True, eq=False)
