@@ -9,8 +9,9 @@ own: CPU seconds of it and of its workers, and the peak of memory that lies in n
 
 - families: one method of each shape, and classes, by ``stream`` and by ``memory`` (at most 1.3 times its
   CPU); classes beside a bare streaming group-by of polars. With ``--stream-only`` not by ``memory``.
-- releases: k = 50 by S2 (`sorted-generalisation`), Mondrian and the lattice (`global-recoding`): the verb
-  `sfumato run` of a plan, from the file to the release and its report, under ``--memory``.
+- releases: k = 50 by S2 (`sorted-generalisation`), S4 (`close-generalisation`), Mondrian and the lattice
+  (`global-recoding`): the verb `sfumato run` of a plan, from the file to the release and its report, under
+  ``--memory``.
 - cluster: ``local:1`` and ``local:2`` beside ``stream``; it takes free cores, and tables of millions.
 
 From one size to the next each row says how it grows.
@@ -51,7 +52,7 @@ CLASSES = {
     "k-family": ("k-anonymity", "uniqueness", "prosecutor-risk", "marketer-risk", "distinction"),
 }
 GROUP_BY = "polars: a streaming group-by"
-RELEASES = ("sorted-generalisation", "mondrian", "global-recoding")
+RELEASES = ("sorted-generalisation", "close-generalisation", "mondrian", "global-recoding")
 #: What workers share: blocks, columns, trials.
 SHARED = ("correlated-noise", "rank-swapping", "compare")
 TRIALS = ("rank-swapping", "rank-shuffling", "correlated-noise", "uniform-noise")

@@ -30,16 +30,22 @@ from sfumato.errors import MissingDependencyError, WriteError
 _MIN_RECORDS = 2**18
 #: Bytes of a record in an array of numbers, and of the smallest array that is ever put into a file.
 _BYTES, _MIN_BYTES = 8, 2**14
+#: Of a limit of memory, the part that one array may take: about a hundred are held at a time.
+_PART_OF_LIMIT = 2**8
 #: Codes of categories and decimals are copied when they are mapped, and flags are small: nothing is gained.
 _IN_MEMORY = (pl.Categorical, pl.Enum, pl.Decimal, pl.Object, pl.Null, pl.Boolean)
 
 
 class ColumnStore:
-    """A scratch folder for large columns; ``with store.active():`` tables keep theirs there."""
+    """A scratch folder for large columns; ``with store.active():`` tables keep theirs there.
 
-    def __init__(self, folder: Path, *, min_records: int = _MIN_RECORDS) -> None:
+    Arrays that are small beside a limit of ``memory`` stay in it: a page of a file costs far more to make.
+    """
+
+    def __init__(self, folder: Path, *, min_records: int = _MIN_RECORDS, memory: int | None = None) -> None:
         self._arrow = _pyarrow()
         self._folder, self._min_records = folder, min_records
+        self._min_bytes = max(_BYTES * min_records, _MIN_BYTES, (memory or 0) // _PART_OF_LIMIT)
         self._starts: list[int] = []  # of what is mapped, in ascending order
         self._ends: dict[int, int] = {}
 
@@ -61,8 +67,8 @@ class ColumnStore:
             return nullcontext()
         with tempfile.TemporaryFile(dir=self._folder) as file:
             kept_open = os.dup(file.fileno())
-        least = max(_BYTES * self._min_records, _MIN_BYTES)
-        made: AbstractContextManager[None] = kernels.allocation.arrays_in_file(kept_open, min_bytes=least)
+        made: AbstractContextManager[None]
+        made = kernels.allocation.arrays_in_file(kept_open, min_bytes=self._min_bytes)
         return made
 
     def keep(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -186,7 +186,7 @@ def carry_out_piece(
 
     ``memory`` limits each worker as it limits the process that sends the work.
     """
-    with ColumnStore(Path(folder)).active(), active(StreamEngine(memory=memory)):
+    with ColumnStore(Path(folder), memory=memory).active(), active(StreamEngine(memory=memory)):
         stopped = _IsGone(Path(parcel.path))
         return _answer(parcel, folder, expected, lambda work, items: work(items[number], stopped))
 

@@ -83,7 +83,7 @@ def engine(
             made = stack.enter_context(connect(name, folder, limit))
         else:
             raise ParameterError(f"There is no engine `{name}`.", hint=f"use {ENGINES}")
-        stack.enter_context(ColumnStore(folder).active())
+        stack.enter_context(ColumnStore(folder, memory=limit).active())
         yield stack.enter_context(active(made))
 
 

@@ -22,6 +22,7 @@ from sfumato.data.generalised.text_forms import REST, WOULD_MISREAD, has_rest, n
 from sfumato.io.addresses import is_address
 from sfumato.io.atomic import Staging
 from sfumato.io.formats import description_path
+from sfumato.kernels.arrays import Codes, Ints
 
 #: A group of more values has its label in the file and its values in the codebook.
 SHOWN = 5
@@ -48,7 +49,7 @@ def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
 
 def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     """A column of labels as text, and the lines of the codebook that it needs."""
-    used, places = np.unique(nodes.codes(column), return_inverse=True)
+    used, places = _used_codes(nodes.codes(column), len(nodes.labels))
     texts = to_text(nodes.labels.gather(np.maximum(used, 0)).cast(nodes.dtype), nodes).to_list()
     texts = [text if code >= 0 else None for code, text in zip(used, texts, strict=True)]
     leaves, every, starts = nodes.leaves.to_list(), nodes.members.tolist(), nodes.starts.tolist()
@@ -74,6 +75,16 @@ def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.Da
     )
     lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members.values())))
     return pl.Series(column.name, texts, dtype=pl.String).gather(places), lines
+
+
+def _used_codes(codes: Codes, n_labels: int) -> tuple[Ints, Ints]:
+    """The codes that occur, in their order, −1 first, and the place of each record's among them."""
+    found = np.zeros(n_labels + 1, dtype=np.bool_)
+    found[codes] = True  # the last is −1
+    used = np.append(np.flatnonzero(found[-1:]) - 1, np.flatnonzero(found[:-1]))
+    places = np.zeros(n_labels + 1, dtype=np.int64)
+    places[used] = np.arange(len(used))
+    return used, places[codes]
 
 
 def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:

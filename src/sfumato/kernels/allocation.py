@@ -29,10 +29,10 @@ _IN_MEMORY = -1
 _BEFORE, _PAGE = 64, 4096
 #: Where numpy's table of functions has the one that sets who allocates.
 _SET_HANDLER = 304
-#: Where the settings have the fewest bytes for the file; how much uses it: arrays, and who opened it; whether
-#: room is kept; and the room that is kept, each with its address, size and place in the file.
+#: Where the settings have the fewest bytes for the file; how much uses it: arrays, and who opened it; what is
+#: kept at most, in bytes; and the room that is kept, each with its address, size and place in the file.
 _MIN_SIZE, _IN_USE, _KEEPS, _KEPT = 8, 16, 24, 32
-#: How much room is kept, and the bytes of what is noted of each.
+#: How many pieces of room are kept, and the bytes of what is noted of each.
 _N_KEPT, _NOTE = 12, 24
 #: Room is used again for arrays of at least this share of it.
 _LEAST_SHARE = 2
@@ -143,9 +143,13 @@ def _let_go(settings: int, base: int, room: int, place: int) -> None:
 @njit(cache=True)
 def _keep(settings: int, base: int, room: int, place: int) -> None:
     """Keep room for other arrays; what was kept longest goes, if there is too much."""
-    last = settings + _KEPT + _NOTE * (_N_KEPT - 1)
-    if _word(last) != 0:
-        _let_go(settings, _word(last), _word(last + 8), _word(last + 16))
+    kept = room
+    for i in range(_N_KEPT):
+        note = settings + _KEPT + _NOTE * i
+        kept += _word(note + 8) if _word(note) != 0 else 0
+        if _word(note) != 0 and (kept > _word(settings + _KEEPS) or i == _N_KEPT - 1):
+            _let_go(settings, _word(note), _word(note + 8), _word(note + 16))
+            _put_word(note, 0)
     for i in range(_N_KEPT - 1, 0, -1):
         note = settings + _KEPT + _NOTE * i
         for each in range(0, _NOTE, 8):
@@ -183,7 +187,7 @@ def _give_back(settings: int, address: int) -> None:
         _free(address - _BEFORE)
     else:
         room = _word(address - 24)
-        if _word(settings + _KEEPS) != 0:
+        if room <= _word(settings + _KEEPS):
             _keep(settings, address - _PAGE, room, place)
         else:
             _let_go(settings, address - _PAGE, room, place)
@@ -237,13 +241,14 @@ _HANDLERS: list[Any] = []
 
 
 @contextmanager
-def arrays_in_file(file: int, *, min_bytes: int) -> Iterator[None]:
+def arrays_in_file(file: int, *, min_bytes: int, most_kept: int = 2**31) -> Iterator[None]:
     """Let numpy put arrays of so many bytes into a file, by its descriptor; closed when nothing uses it.
 
-    Arrays that are made by this thread are; kernels take their own from memory.
+    Arrays that are made by this thread are; kernels take their own from memory. Of room that was given back
+    as many bytes as ``most_kept`` stay on the disk for others.
     """
     settings = np.zeros((_KEPT + _N_KEPT * _NOTE) // 8, dtype=np.int64)
-    settings[:4] = file, min_bytes, 1, 1
+    settings[:4] = file, min_bytes, 1, most_kept
     own = (_allocate, _allocate_zeros, _reallocate, _deallocate)
     functions = _Functions(settings.ctypes.data, *(each.address for each in own))
     handler = _Handler(b"sfumato", 1, functions)

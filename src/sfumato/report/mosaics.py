@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from sfumato.data.generalised.nodes import on_distinct
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.report.values import MOST_BARS, OTHERS, ChartRules, counts_of, is_measured, order_of, texts_of
+from sfumato.report.values import (
+    MOST_BARS,
+    OTHERS,
+    ChartRules,
+    as_texts,
+    counts_of,
+    is_measured,
+    order_of,
+    present_values,
+)
 
 #: More pairs, columns to make pairs of, or categories of one column no reader looks at.
 MOST_PAIRS, _MOST_COLUMNS, _MOST_CATEGORIES = 6, 12, 6
@@ -92,9 +102,12 @@ class _CategoryAxis:
     def codes(self, table: Table) -> Ints:
         """The place of each record's category; −1 where it is missing."""
         places = {category: place for place, category in enumerate(self.categories)}
-        texts = texts_of(table, self.name)
-        found = texts.replace_strict(places, default=len(places), return_dtype=pl.Int8)
-        return found.zip_with(texts.is_not_null(), pl.Series([-1], dtype=pl.Int8)).to_numpy().astype(np.int64)
+
+        def place(values: pl.Series) -> pl.Series:
+            return as_texts(values).replace_strict(places, default=len(places), return_dtype=pl.Int8)
+
+        found = on_distinct(present_values(table, self.name), place)
+        return found.fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _axis(original: Table, name: str, rules: ChartRules) -> _CategoryAxis | None:

@@ -16,7 +16,7 @@ from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.schema import Kind
-from sfumato.data.table import Table
+from sfumato.data.table import TEXTUAL, Table
 from sfumato.kernels.arrays import Floats, Ints
 
 #: An ordinal column of numbers with more values than this is drawn as numbers, not value by value.
@@ -153,22 +153,33 @@ def order_of(table: Table, name: str) -> list[str]:
 
 def counts_of(table: Table, name: str) -> Mapping[str, int]:
     """How many records have each value, as texts; for sets, how many have each member."""
-    texts = texts_of(table, name)
-    if isinstance(texts.dtype, pl.List):
-        texts = texts.list.unique().explode()
-    counted = texts.drop_nulls().value_counts()
-    return Counter(dict(zip(counted.to_series(0).to_list(), counted["count"].to_list(), strict=True)))
+    values = present_values(table, name)
+    if isinstance(values.dtype, pl.List):
+        values = values.cast(pl.List(pl.String)).list.unique().explode()
+    counted, found = values.drop_nulls().value_counts(), Counter[str]()
+    for text, count in zip(as_texts(counted.to_series(0)).to_list(), counted["count"].to_list(), strict=True):
+        found[text] += count
+    return found
 
 
 def texts_of(table: Table, name: str) -> pl.Series:
     """A column as texts, null where it is missing."""
+    return as_texts(present_values(table, name))
+
+
+def present_values(table: Table, name: str) -> pl.Series:
+    """A column with null where it is missing; of many records this is much less than their texts."""
     series = table.frame[name]
-    if isinstance(series.dtype, pl.List):
-        return series.cast(pl.List(pl.String))
-    if is_interval(series.dtype):
-        return to_text(series)
-    if isinstance(series.dtype, pl.Enum | pl.Categorical):
-        series = series.cast(pl.String)
-    texts = canonical_text(series).alias("text")
+    if isinstance(series.dtype, pl.List) or is_interval(series.dtype):
+        return series
     present = pl.Series("present", ~table.missing(name))
-    return pl.select(pl.when(present).then(texts)).to_series()
+    return pl.select(pl.when(present).then(series)).to_series()
+
+
+def as_texts(values: pl.Series) -> pl.Series:
+    """Values as texts, equal ones alike."""
+    if isinstance(values.dtype, pl.List):
+        return values.cast(pl.List(pl.String))
+    if is_interval(values.dtype):
+        return to_text(values)
+    return values.cast(pl.String) if values.dtype in TEXTUAL else canonical_text(values)

@@ -113,9 +113,12 @@ class UnsafeCombinations(KeyMeasure):
         unsafe, smallest = np.zeros(len(table), dtype=np.bool_), np.zeros(len(table), dtype=np.int64)
         part_of = np.zeros((n_keys, len(table)), dtype=np.bool_)
         search = SmallestUnsafe(keys, k=self.k, missing=self.missing, dimension=self.dimension)
+        # Who is like so many in all keys is like as many in any few of them: then none need be looked at.
+        is_safe = self.missing != "any" and self.classes(evidence).persons.min() >= self.k
         for size in search.sizes:
             before, n_combinations = smallest.copy(), 0
-            for found in run.track(f"{self.title} of {size}", search.of_size(size), comb(n_keys, size)):
+            subsets = () if is_safe else search.of_size(size)
+            for found in run.track(f"{self.title} of {size}", subsets, comb(n_keys, size)):
                 unsafe |= found.unsafe
                 smallest += found.smallest
                 part_of[list(found.subset)] |= found.smallest

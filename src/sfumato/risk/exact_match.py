@@ -120,10 +120,23 @@ def _covered_by_own(evidence: Evidence, names: tuple[str, ...], space: LinkageSp
     assert evidence.protected is not None and space.truth is not None  # noqa: PT018  — `refuses` saw to it
     covered = space.truth >= 0
     for name in names:
-        values, cover = cover_of(evidence.known_table, evidence.protected, name, nested=True)
-        own = cover.take(space.truth)
-        covered &= own.holds(values[space.rows]) | own.missing
+        covered &= _is_held(evidence, name, space)
     return covered
+
+
+def _is_held(evidence: Evidence, name: str, space: LinkageSpace) -> Flags:
+    """Whether what the same released record shows in a column may be the value of each of mine."""
+    known, released, truth = evidence.known_table, evidence.protected, space.truth
+    assert released is not None and truth is not None  # noqa: PT018  — `refuses` saw to it
+
+    def look() -> Flags:
+        values, cover = cover_of(known, released, name, nested=True)
+        own = cover.take(truth)
+        return own.holds(values[space.rows]) | own.missing
+
+    if len(space.rows) < len(known):
+        return look()
+    return evidence.remember_for_all(("held", known, name), look)
 
 
 def _is_covered_by_own_only(

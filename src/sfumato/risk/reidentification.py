@@ -53,7 +53,10 @@ class _ClassSizeRisk(KeyMeasure):
         table, risks = seen_table(evidence), _chances(sizes)
         people = classes.members
         original = None if evidence.protected is None else evidence.original
-        silent = suppressed_records(table, classes.keys, original, evidence.source_rows)
+        silent = evidence.remember_for_all(
+            ("suppressed", table, classes.keys),
+            lambda: suppressed_records(table, classes.keys, original, evidence.source_rows),
+        )
         highest = float(risks.max())
         says = ~silent[classes.examples]  # of who says nothing, no share is taken: as if left out
         if says.any():

@@ -40,6 +40,9 @@ QUICK_SECONDS: Final = 5.0
 #: The same of a study, or as many as it took to compare.
 STUDY_SECONDS: Final = 20.0
 
+#: Of more units than this for each second, not even one sample of each share would be scored in time.
+_UNITS_A_SECOND: Final = 50_000
+
 #: As many shares at least tell how the error falls.
 _FEWEST_SHARES = 3
 
@@ -122,6 +125,8 @@ class _CurveDrawing:
     def curves(self) -> dict[str, SampleCurve | str]:
         if len(self.sizes) < _FEWEST_SHARES:
             return dict.fromkeys(self.measures, "there are too few records to draw samples of")
+        if len(self.units) > _UNITS_A_SECOND * self.seconds:
+            return dict.fromkeys(self.measures, NO_TIME)
         for place, draw, evidence in self.run.track("samples scored", self._samples(), self._total):
             for name in self._alive():
                 self._score_one(name, place, draw, evidence)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sfumato.data.generalised import cover
 from sfumato.data.generalised.cover import (
     Cover,
     LabelSets,
@@ -331,3 +332,22 @@ def test_leaves_stand_by_the_largest_labels_first(seed):
         mine = nodes.members[nodes.starts[code] : nodes.starts[code + 1]].tolist()
         order = [each for each in order if each in mine] + [each for each in order if each not in mine]
     assert np.argsort(Cover.of(released, "x").sets.places).tolist() == order
+
+
+@pytest.mark.parametrize("looks_up", [True, False])
+def test_labels_hold_the_values_that_are_theirs(monkeypatch, looks_up):
+    monkeypatch.setattr(cover, "fits", lambda *_: looks_up)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        leaves = [str(value) for value in rng.choice(9, rng.integers(2, 9), replace=False)]
+        groups = {
+            f"g{i}": rng.choice(leaves, rng.integers(2, len(leaves) + 1), replace=False).tolist()
+            for i in range(4)
+        }
+        shown = rng.choice(list(groups), 30).tolist()
+        held = [float(value) for value in rng.integers(-1, 11, 30)]
+        nodes = Nodes.of(groups, leaves=leaves)
+        table = one(pl.Series(shown).cast(nodes.dtype), Kind.CONTINUOUS, nodes=nodes)
+        found = covers_of(one([float(each) for each in leaves], Kind.CONTINUOUS), table, "x")[1]
+        expected = [str(int(value)) in groups[label] for label, value in zip(shown, held, strict=True)]
+        assert found.holds(np.array(held)).tolist() == expected

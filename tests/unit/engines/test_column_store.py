@@ -139,3 +139,12 @@ def test_large_arrays_lie_in_a_file_and_hold_the_same(tmp_path):
 def test_an_array_that_the_disk_has_no_room_for_is_a_sentence(tmp_path):
     with pytest.raises(WriteError, match="scratch folder is full"), ColumnStore(tmp_path).active():
         np.empty(2**56, dtype=np.int8)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arrays lie in files on Linux only")
+def test_arrays_that_are_small_beside_the_limit_stay_in_memory(tmp_path):
+    for memory, is_in_file in ((None, True), (10**9, True), (10**11, False)):
+        with ColumnStore(tmp_path, memory=memory).active():
+            before, numbers = memory_in_use(), np.ones(5_000_000)
+            assert (memory_in_use() - before < 10_000_000) == is_in_file
+            del numbers

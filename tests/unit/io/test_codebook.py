@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sfumato import io
 from sfumato.data.generalised.cover import Cover, cover_of
@@ -15,7 +18,7 @@ from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
-from sfumato.io.codebook import SHOWN, codebook_path
+from sfumato.io.codebook import SHOWN, _used_codes, codebook_path
 
 ZIPS = [str(code) for code in range(93000, 93010)]
 
@@ -138,3 +141,10 @@ def test_the_codebook_of_a_guarded_file_is_guarded(tmp_path: Path) -> None:
     assert (tmp_path / "r.labels.csv").read_text().splitlines()[1] == "zip,'-all,'=0+1"
     again = io.read_table(tmp_path / "r.csv", table.schema)
     assert covered(again) == [tuple(f"'{value}" for value in values), ("x",)]
+
+
+@given(st.lists(st.integers(-1, 6)))
+def test_codes_that_occur_are_found_without_sorting(codes):
+    found = _used_codes(np.array(codes, dtype=np.int32), 7)
+    expected = np.unique(np.array(codes, dtype=np.int32), return_inverse=True)
+    assert [each.tolist() for each in found] == [each.tolist() for each in expected]

@@ -79,3 +79,19 @@ def test_room_is_used_again_and_the_disk_stays_small():
         del kept
         assert os.fstat(file).st_blocks * 512 < 14 * 30 * LARGE  # of what is given back a few are kept
     assert not is_open(file)
+
+
+def test_room_that_is_kept_is_limited_in_bytes():
+    file = new_file()
+    with arrays_in_file(file, min_bytes=LARGE, most_kept=10 * LARGE):
+        for sizes in (
+            [4] * 12,
+            [12],
+            [9, 1, 1],
+            [3, 30, 3],
+        ):  # few large ones, none too large, many small ones
+            held = [np.ones(size * LARGE, dtype=np.uint8) for size in sizes]
+            assert all(each.all() for each in held)
+            del held
+            assert os.fstat(file).st_blocks * 512 <= 11 * LARGE
+    assert not is_open(file)

@@ -13,6 +13,7 @@ from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data import itemsets as coded
+from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -67,6 +68,24 @@ def test_dimension_and_threshold():
     assert score_of(people(), UnsafeCombinations(dimension=1, k=3)).value == pytest.approx(3 / 6)
     # More keys than there are give no more combinations.
     assert score_of(people(), UnsafeCombinations(dimension=6)).value == pytest.approx(4 / 6)
+
+
+@pytest.mark.parametrize("missing", ["category", "worst"])
+@pytest.mark.parametrize("town", [["A", "B", "A", "A", "A", "A"], ["A", None, "A", None, "A", "A"]])
+def test_who_is_like_enough_in_all_keys_is_so_in_any_few(monkeypatch, missing, town):
+    cells = {key: 3 * values for key, values in (PEOPLE | {"town": town}).items()}
+    everyone = table_of(cells, sex=NOMINAL, job=NOMINAL, town=NOMINAL)
+    for k in (2, 3, 4):
+        measure = UnsafeCombinations(k=k, missing=missing)
+        quick = score_of(everyone, measure)
+        with monkeypatch.context() as patch:  # look at all subsets, whatever is known of the whole
+            patch.setattr(Classes, "persons", np.zeros(1))
+            slow = score_of(everyone, measure)
+        assert quick.by_record.tolist() == slow.by_record.tolist()
+        assert (quick.value, dict(quick.details)) == (slow.value, dict(slow.details))
+        assert dict(quick.by_column) == dict(slow.by_column)
+        if missing == "category":
+            assert (quick.value > 0) == (k > 3)
 
 
 def test_only_known_keys_count():

@@ -247,3 +247,15 @@ def test_the_data_card_says_it_of_what_is_public():
     assert "- Hellinger distance: a sample of 7.1 % (5.1–10 %)" in card
     assert "Hidden" not in card
     assert "random sample" not in data_card(sfumato.recipes.parts.About(), {**content, "utility": []})
+
+
+def test_of_very_many_units_no_sample_is_drawn_unless_asked_for(monkeypatch):
+    monkeypatch.setattr(sample_equivalent, "_UNITS_A_SECOND", 10)
+    table = mixed_table()
+    case, measure = EvaluationCase(table), MeanError()
+    quick = SampleEquivalents(case, Run(seed=1), seconds=39.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "take", lambda *_: pytest.fail("a sample was drawn"))
+        assert quick.of(measure, Release.of(table)).reason == NO_TIME
+    for seconds in (41.0, math.inf):
+        assert SampleEquivalents(case, Run(seed=1), seconds).of(measure, Release.of(table)).share == 1.0

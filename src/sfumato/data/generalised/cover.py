@@ -10,6 +10,7 @@ value or one of its own (`Cover.missing`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
+from sfumato.data.classes.packing import distinct_of, fits
 from sfumato.data.codings import codes_of_both, microseconds
 from sfumato.data.generalised.intervals import ends, is_interval, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, match_leaves, parse_exact
@@ -117,12 +119,31 @@ class LabelSets:
         np.maximum.at(levels, labels, steps - steps[first] + wider[first])
         return levels
 
+    @cached_property
+    def _ranks(self) -> tuple[Floats, Ints]:
+        """The values that some label has, ascending, and the rank of each member among them, by label."""
+        grid, ranks = np.unique(self.values, return_inverse=True)
+        return grid, self.owners * (len(grid) + 1) + ranks
+
     def up_to(self, codes: Ints, numbers: Floats) -> Ints:
         """Where the values of each label end that are at most the number beside it."""
-        grid, ranks = np.unique(self.values, return_inverse=True)
-        width = len(grid) + 1
-        keys = self.owners * width + ranks
-        return np.searchsorted(keys, codes * width + np.searchsorted(grid, numbers, side="right"))
+        grid, keys = self._ranks
+        ranks = np.searchsorted(grid, numbers, side="right")
+        return np.searchsorted(keys, codes * (len(grid) + 1) + ranks)
+
+    def hold(self, codes: Ints, numbers: Floats) -> Flags:
+        """Whether the number beside each label is one of its values."""
+        grid, keys = self._ranks
+        n_cells, ranks = len(self.sizes) * (len(grid) + 1), np.searchsorted(grid, numbers)
+        is_value: Flags = np.append(grid, np.nan)[ranks] == numbers
+        wanted = codes * (len(grid) + 1) + ranks
+        if fits(n_cells, len(codes)):  # a look-up is many times as fast as a search
+            members = np.zeros(n_cells, dtype=np.bool_)
+            members[keys] = True
+            is_value &= members[wanted]
+        else:
+            is_value &= np.append(keys, -1)[np.searchsorted(keys, wanted)] == wanted
+        return is_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +165,7 @@ class Cover:
     def of(cls, table: Table, name: str) -> Cover:
         """Read a column by itself, as numbers; leaves stand in an order in which labels are ranges if any."""
         if name in table.nodes:
-            nodes, codes = table.nodes[name], _label_codes(table, name)
-            return _of_labels(nodes, codes, _leaf_positions(nodes, np.unique(codes[codes >= 0])), step=1.0)
+            return _of_labels(_nested_sets(table, name), table, name, step=1.0)
         lows, highs, dtype = _numbers(table, name)
         return cls(lows, highs, extent(lows, highs), float(_is_whole(dtype)))
 
@@ -222,10 +242,7 @@ class Cover:
             return ((self.lows <= numbers) & (numbers <= self.highs)) | self.wildcards
         found = self.wildcards
         there = ~found & ~np.isnan(self.lows) & ~np.isnan(numbers)
-        codes, wanted = self.codes[there], numbers[there]
-        place = self.sets.up_to(codes, wanted)
-        # The last value that is at most the number: equal to it, and still of the label.
-        found[there] = (place > self.sets.starts[codes]) & (self.sets.values[place - 1] == wanted)
+        found[there] = self.sets.hold(self.codes[there], numbers[there])
         return found
 
     def share_of_domain(self) -> Floats:
@@ -303,7 +320,7 @@ def covers_of(first: Table, second: Table, name: str) -> tuple[Cover, Cover]:
         read = _on_one_scale([_numbers(table, name) for table in values], kind)
     domain = extent(*read[0][:2])
     one, other = (
-        _of_labels(table.nodes[name], _label_codes(table, name), lows, step=step, domain=domain)
+        _of_labels(_label_sets(table, name, lows), table, name, step=step, domain=domain)
         if name in table.nodes
         else Cover(lows, highs, domain, step)
         for table, (lows, highs, step) in zip(tables, read, strict=True)
@@ -325,7 +342,12 @@ def reads_as_numbers(table: Table, name: str, kind: Kind) -> bool:
 def wildcards(table: Table, name: str) -> Flags:
     """Which cells of a column may be any value."""
     if name in table.nodes:
-        return (table.frame[name].cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
+        column = table.frame[name]
+        if isinstance(column.dtype, pl.Enum):  # one label is looked for, not one of each record
+            place = column.dtype.categories.index_of(WILDCARD)
+            column, wanted = column.to_physical(), -1 if place is None else place
+            return (column.cast(pl.Int64) == wanted).fill_null(value=False).to_numpy()
+        return (column.cast(pl.String) == WILDCARD).fill_null(value=False).to_numpy()
     return (
         Cover.of(table, name).wildcards
         if table.is_generalised(name)
@@ -443,14 +465,32 @@ def _label_codes(table: Table, name: str) -> Ints:
     return table.nodes[name].codes(labels).astype(np.int64)
 
 
+def _label_sets(table: Table, name: str, places: Floats) -> LabelSets:
+    """The values of the labels of a column, where its leaves stand at these places; sorted once for all."""
+    what = "label sets", hashlib.blake2b(places.tobytes(), digest_size=16).digest()
+    return table.remember(name, what, lambda: LabelSets.of(table.nodes[name], places))
+
+
+def _nested_sets(table: Table, name: str) -> LabelSets:
+    """The same, leaves in an order in which the labels that occur are ranges if any."""
+
+    def make() -> LabelSets:
+        nodes, codes = table.nodes[name], _label_codes(table, name)
+        return LabelSets.of(
+            nodes, _leaf_positions(nodes, distinct_of(codes[codes >= 0], len(nodes.labels))[0])
+        )
+
+    return table.remember(name, "nested label sets", make)
+
+
 def _of_labels(
-    nodes: Nodes, codes: Ints, places: Floats, *, step: float, domain: tuple[float, float] | None = None
+    sets: LabelSets, table: Table, name: str, *, step: float, domain: tuple[float, float] | None = None
 ) -> Cover:
-    sets, wild = LabelSets.of(nodes, places), (nodes.labels == WILDCARD).to_numpy()
+    codes, wild = _label_codes(table, name), (table.nodes[name].labels == WILDCARD).to_numpy()
     # Code −1, missing, is the last.
     lows = np.append(np.where(wild, -np.inf, sets.lows), np.nan)[codes]
     highs = np.append(np.where(wild, np.inf, sets.highs), np.nan)[codes]
-    return Cover(lows, highs, domain or extent(places), step, sets, codes)
+    return Cover(lows, highs, domain or extent(sets.places), step, sets, codes)
 
 
 def _leaf_positions(nodes: Nodes, used: Ints) -> Floats:
