@@ -302,8 +302,9 @@ def compare(
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
         measures, ends = [demand.measure for demand in demands] or [held], turns + points + 2 * (not demands)
+        tries = 1 if not demands and case.may_draw_persons(held) else min(turns, 3)
         works = works_of(
-            steps, measures, SETTINGS * min(turns, 3) + ends, at_end=(ranked_by,), ends=ends,
+            steps, measures, SETTINGS * tries + ends, at_end=(ranked_by,), ends=ends,
             scenario=case.scenario, resources=case.resources,
         )  # fmt: skip
         before(works, case.table, run)

@@ -24,11 +24,13 @@ from sfumato.kernels.arrays import Ints
 class PersonSampling:
     """Whom a measure looks at: of the persons whom the intruder looks for, so many drawn by chance.
 
-    None: all ``persons``. A method that judges its own work does not know yet which columns will leave: it is
+    None: all ``persons``. By chance all fall into parts of so many, of which this is the ``part``. A method
+    that judges its own work does not know yet which columns will leave: it is
     to ``ignore_person_links``, and takes what it shows as it reads.
     """
 
     persons: int | None = None
+    part: int = 0
     ignore_person_links: bool = False
 
 

@@ -8,6 +8,7 @@ them, and to ignore it would understate the risk.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -92,7 +93,10 @@ def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
     asked = evidence.sampling.persons
     if asked is None or len(distinct := np.unique(persons[rows])) <= asked:
         return rows
-    drawn = run.rng("targets").choice(distinct, asked, replace=False)
+    rng = run.rng("targets")
+    drawn = rng.choice(distinct, asked, replace=False)
+    if part := evidence.sampling.part % math.ceil(len(distinct) / asked):
+        drawn = rng.permutation(np.setdiff1d(distinct, drawn))[(part - 1) * asked : part * asked]
     return rows[np.isin(persons[rows], drawn)]
 
 

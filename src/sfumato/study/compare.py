@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from sfumato.core.release import Release
 from sfumato.core.run import Run, Stopwatch
 from sfumato.core.sample_equivalent import SampleEquivalent
 from sfumato.data.notebook import Tabular, as_html
+from sfumato.data.persons import persons_of
 from sfumato.data.scenario import Scenario
 from sfumato.data.table import Table
 from sfumato.errors import (
@@ -36,6 +37,7 @@ from sfumato.recipes.step import Step
 from sfumato.study.cost import sample_tables
 from sfumato.study.evaluate import (
     EXPECTED_ERRORS,
+    Evaluation,
     EvaluationCase,
     evaluate,
     evaluate_replicates,
@@ -47,7 +49,7 @@ from sfumato.study.frontier import Point, frontier, mark_front
 from sfumato.study.level import LevelResult, LevelStatus, Target, reach
 from sfumato.study.replicate_mean import ReplicateMean
 from sfumato.study.requirements import weakest
-from sfumato.study.sample_equivalent import STUDY_SECONDS, SampleEquivalents
+from sfumato.study.sample_equivalent import ESTIMATED, STUDY_SECONDS, SampleEquivalents
 
 #: How many times as many runs the search for a setting may take, when fresh ones miss what was asked for.
 _MOST_SEARCHING = 4
@@ -440,7 +442,8 @@ class _MethodComparison:
     def _search_level(self, step: Step, run: Run, repeats: int) -> LevelResult:
         if not self.demands:
             first = repeats == self.repeats
-            return reach(step, self.case, self.target, run, repeats=min(repeats, 3) if first else repeats)
+            repeats = min(repeats, 3) if first else repeats
+            return reach(step, self.case, self.target, run, repeats=repeats, allow_sampling=first)
         found = weakest(step, self.case, self.demands, run, repeats=repeats)
         tried = [each for each in found.tried if each.runs]
         if not tried:
@@ -468,7 +471,7 @@ class _MethodComparison:
         asked = self.demands or [self.target.measure]
         held, ranked, example = list[Mapping[str, Score]](), list[Score](), None
         run.tell("scoring", 0, len(turns), level.step.method.title)
-        for found in evaluate_replicates(Recipe((level.step,)), self.case, asked, run, turns):
+        for found in self._fresh_releases(Recipe((level.step,)), asked, run, turns):
             # Asked apart: a measure that ranks may be held as well, against another intruder.
             ranked += evaluate(found.release, self.case, [self.ranked_by], run.silent()).scores.values()
             held.append(found.numbers)
@@ -491,6 +494,28 @@ class _MethodComparison:
             return outcome
         ends = self._range(level, over.mean, ranked[0].value, run, turns[0])
         return replace(outcome, ranked_range=ends)
+
+    def _fresh_releases(
+        self, recipe: Recipe, asked: Sequence[Measure] | Sequence[Demand], run: Run, turns: range
+    ) -> Iterator[Evaluation]:
+        """Fresh runs of a recipe; of many persons each run looks for another part, together for all of them.
+
+        If at the first what else an intruder may do finds no more than the records as they are, then at none.
+        """
+        case, measure, once = self.case, self.target.measure, len(turns) == 1 or not recipe.stochastic
+        if self.demands or once or not case.may_draw_persons(measure):
+            yield from evaluate_replicates(recipe, case, asked, run, turns)
+            return
+        persons, plain = int(persons_of(case.table).max()) + 1, False
+        size = math.ceil(persons / len(turns))
+        for part, turn in enumerate(turns):
+            here = case.with_some_persons(size, part, plain=plain)
+            (found,) = evaluate_replicates(recipe, here, asked, run, [turn])
+            if part == 0:
+                bare = case.with_some_persons(size, part)
+                seen = evaluate(found.release, bare, asked, run.silent()).scores[str(measure)]
+                plain = seen.value == found.scores[str(measure)].value
+            yield found
 
     def _range(
         self, level: LevelResult, mean: float, first: float, run: Run, turn: int
@@ -520,6 +545,8 @@ class _MethodComparison:
         mean = outcome.ranked if utility == self.ranked_by else outcome.held
         if mean is None or outcome.example is None:
             return None
+        if mean.approximate and math.isfinite(likes.seconds):
+            return SampleEquivalent.missing(ESTIMATED)
         own = evaluate(outcome.example, self.case, [utility], likes.run.silent()).scores[str(utility)]
         return likes.of(utility, outcome.example, shift=mean.mean - own.value)
 

@@ -156,16 +156,20 @@ def estimate(
 class _CostShare(Timings):
     """A step or a measure, the seconds it took on each size, and how often it will be done."""
 
-    def __init__(self, described: Component, times: int) -> None:
+    def __init__(self, described: Component, times: int, records: int) -> None:
         # a part is all, until there are two
         super().__init__(Growth.declared_as(re.sub(r"\bpart\b", "n", described.cost)))
-        self.described, self.times = described, times
+        self.described, self.times, self.records = described, times, records
         self.too_slow = False  # to be tried on more records
 
     @property
     def records_at_once(self) -> float:
-        """How many records are worked on at once: what ``records`` or ``part`` says, by convention."""
-        caps = (getattr(self.described, name, None) for name in ("records", "part"))
+        """How many records are worked on at once: what ``records`` or ``part`` says, by convention.
+
+        Of more than are ``matched`` it is a ``sample``.
+        """
+        sampled = self.records > getattr(self.described, "matched", math.inf)
+        caps = (getattr(self.described, name, None) for name in ("sample" if sampled else "records", "part"))
         return next((cap for cap in caps if isinstance(cap, int)), math.inf)
 
     def turns(self, n: int) -> float:
@@ -201,9 +205,10 @@ class _CostTrial:
 
     def run(self, work: PlannedWork, number: int) -> list[_CostShare]:
         """Try a piece of work on larger and larger samples, as long as that is worth while."""
-        steps = [_CostShare(step.method, work.repeats) for step in work.recipe.steps]
-        measures = [_CostShare(measure, work.repeats) for measure in work.measures]
-        measures += [_CostShare(measure, work.ends) for measure in work.at_end]
+        n_all = len(self.table)
+        steps = [_CostShare(step.method, work.repeats, n_all) for step in work.recipe.steps]
+        measures = [_CostShare(measure, work.repeats, n_all) for measure in work.measures]
+        measures += [_CostShare(measure, work.ends, n_all) for measure in work.at_end]
         parts, n = steps + measures, max(_SMALLEST, self._first_size())
         here = replace(self.place.at(number), resources={**self.place.resources, **work.resources})
         last = min(len(self.table) // 2, _LARGEST)

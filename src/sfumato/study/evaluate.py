@@ -84,6 +84,15 @@ class EvaluationCase:
             return recipe.apply
         return lambda table, run: after(recipe.apply(table, run), table, run)
 
+    def with_some_persons(self, persons: int, part: int = 0, *, plain: bool = True) -> EvaluationCase:
+        """The case in which so many persons are looked for; if ``plain``, by the records as they are."""
+        return replace(self, sampling=PersonSampling(persons, part, ignore_person_links=plain))
+
+    def may_draw_persons(self, measure: Measure) -> bool:
+        """Whether a search may look for some of the persons only, where that takes less than half."""
+        drawn = measure.scales.persons_drawn
+        return 0 < 2 * drawn <= len(self.table) and self.sampling == PersonSampling()
+
     def evidence(self, release: Release | None, scenario: Scenario | None = None) -> Evidence:
         """Put a release (None: the raw table itself) beside the original, before this or another intruder."""
         return Evidence(self.table, release, scenario or self.scenario, self.resources, self.sampling)

@@ -29,6 +29,8 @@ _FINEST = 0.1
 _LOOKS_IN_FULL, _FAR_TOLERANCES, _DEVIATIONS = 3, 3, 4
 #: From so many records on runs differ little, and one setting is looked at in all of them.
 _MANY_RECORDS = 20_000
+#: Where some persons are looked for, what they tell is no finer, and all persons are asked so many times.
+_FINEST_OF_SOME, _MOST_CONFIRMATIONS = 0.5, 3
 #: A bracket is narrowed by at least this share of it.
 _SHORTEST = 0.1
 #: An edge of the tolerance is looked for at this share of it, so many times.
@@ -150,6 +152,8 @@ class LevelResult:
 class _LevelSearch(Probe):
     """Looks for the setting at which the mean of a measure is as near to the target as its runs can tell."""
 
+    finest = _FINEST
+
     def __init__(self, step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats: int) -> None:
         super().__init__(step, case, [target.measure], run, repeats=repeats, task="reaching the level")
         self.target = target
@@ -184,7 +188,7 @@ class _LevelSearch(Probe):
 
     def doubt(self, value: float) -> float:
         """What the runs at a setting cannot tell: their standard error, within reason of the tolerance."""
-        return min(max(self.score(value).error, _FINEST * self.target.slack), self.target.slack)
+        return min(max(self.score(value).error, self.finest * self.target.slack), self.target.slack)
 
     def is_near(self, value: float) -> bool:
         """Whether the runs at a setting cannot tell it from the level."""
@@ -207,7 +211,7 @@ class _LevelSearch(Probe):
         target, values = self.target, self.line
         admitted = [value for value in values if self.meets(value)]
         if not admitted and target.measure.aspect == "risk":
-            admitted = [v for v in values if target.measure.is_better(self.tried[v].mean, target.value)]
+            admitted = [v for v in values if target.measure.is_better(self.score(v).mean, target.value)]
         admitted = admitted or values
         nearest = min(admitted, key=lambda value: abs(self.miss(value)))
         alike = [v for v in admitted if abs(self.miss(v)) <= abs(self.miss(nearest)) + self.doubt(v)]
@@ -224,6 +228,14 @@ class _LevelSearch(Probe):
         """Whether between two settings the measure has levelled off: runs hardly see that it moves."""
         moved = abs(self.miss(second) - self.miss(first))
         return moved * _LEVELLED <= self.doubt(first) * self.width(first, second)
+
+    def confirm(self, value: float) -> bool:  # noqa: ARG002  — all were asked
+        """Whether everybody is where those are who were asked."""
+        return True
+
+    def confirmed(self, value: float) -> float:
+        """The setting to take: all were asked at each."""
+        return value
 
     def edges(self, value: float) -> tuple[Step, ...]:
         """The step where the tolerance ends, on both sides of a setting, as far as it was looked at."""
@@ -260,7 +272,51 @@ class _LevelSearch(Probe):
         return self.miss(beside) + score - first
 
 
-def reach(step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats: int = 3) -> LevelResult:
+class _SampledLevelSearch(_LevelSearch):
+    """The same in one run that looks for some of the persons, by the records as they are.
+
+    All persons, and what else an intruder may do, are asked at the setting that the step came with and at the
+    one that is found. What they tell moves what is known of all others as much: at neighbouring settings the
+    same persons differ alike.
+    """
+
+    finest = _FINEST_OF_SOME
+
+    def __init__(self, step: Step, case: EvaluationCase, target: Target, run: Run) -> None:
+        some = case.with_some_persons(target.measure.scales.persons_drawn)
+        super().__init__(step, some, target, run, repeats=1)
+        self.everybody = Probe(step, case, [target.measure], run, repeats=1)
+        self.offset = 0.0
+
+    def score(self, value: float) -> ReplicateMean:
+        """What the measure gives at a setting, as far as is known."""
+        found = super().score(value)
+        if value in self.everybody.seen:
+            return replace(found, mean=self.everybody.mean(self.target.measure, value))
+        return replace(found, mean=found.mean + self.offset)
+
+    def confirm(self, value: float) -> bool:
+        """Ask all persons, unless they were, and correct what is known; whether the setting stays near."""
+        if value in self.everybody.seen:
+            return True
+        self.offset = self.everybody.mean(self.target.measure, value) - super().score(value).mean
+        return self.is_near(value)
+
+    def confirmed(self, value: float) -> float:
+        """The setting, or the nearest at which all persons were asked."""
+        asked = [each for each in self.everybody.seen if each is not None]
+        return value if value in asked else min(asked, key=lambda each: abs(self.miss(each)), default=value)
+
+
+def reach(
+    step: Step,
+    case: EvaluationCase,
+    target: Target,
+    run: Run,
+    *,
+    repeats: int = 3,
+    allow_sampling: bool = False,
+) -> LevelResult:
     """Find the value of the step's drive parameter at which the measure's mean is nearest to the target.
 
     The measure is taken to be monotone in tendency, not in each draw. From the end of the range that is
@@ -269,8 +325,13 @@ def reach(step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats
     parameter cannot be set more finely. Of several values that they cannot tell apart, for the measure has
     levelled off, the first is taken: of a risk that is the one that changes the data least. The method as it
     is given is the first value inside the range that is looked at; far from the level one run is enough.
+
+    With ``allow_sampling``, of many persons some are looked for in one run, and all only where that ends.
     """
-    search = _LevelSearch(step, case, target, run, repeats=repeats)
+    if allow_sampling and case.may_draw_persons(target.measure):
+        search: _LevelSearch = _SampledLevelSearch(step, case, target, run)
+    else:
+        search = _LevelSearch(step, case, target, run, repeats=repeats)
     values = _with_numbers(search, search.grid())
     first, last = search.score(values[0]).mean, search.score(values[-1]).mean
     if target.measure.is_better(first, last):
@@ -279,6 +340,13 @@ def reach(step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats
     bracketed = _approach(search, values)
     _come_back(search)
     value = search.best()
+    for _ in range(_MOST_CONFIRMATIONS):
+        if search.confirm(value):
+            break
+        bracketed = _cross(search, search.line)
+        _come_back(search)
+        value = search.best()
+    value = search.confirmed(value)
     score = search.score(value).mean
     reached = LevelStatus.NEAREST if bracketed else LevelStatus.UNREACHABLE
     if not bracketed and target.measure.is_better(score, target.value):
@@ -290,13 +358,14 @@ def reach(step: Step, case: EvaluationCase, target: Target, run: Run, *, repeats
         value=value,
         score=score,
         reached=LevelStatus.WITHIN if within else reached,
-        tried={each: spread.mean for each, spread in sorted(search.tried.items())},
+        tried={each: search.score(each).mean for each in sorted(search.tried)},
         edges=search.edges(value) if within else (),
     )
 
 
 def level_of(step: Step, case: EvaluationCase, measure: Measure, run: Run, *, repeats: int = 3) -> float:
     """The level a step reaches with its parameters as they are: "as safe as this"."""
+    repeats = 1 if case.may_draw_persons(measure) else repeats  # of many records runs differ little
     return Probe(step, case, [measure], run, repeats=repeats).mean(measure, None)
 
 
@@ -319,10 +388,18 @@ def _with_numbers(search: _LevelSearch, values: Sequence[float]) -> list[float]:
 def _approach(search: _LevelSearch, values: Sequence[float]) -> bool:
     """Walk towards the level until it is passed or met, and narrow the gap; False if it never is."""
     first, last = values[0], values[-1]
-    if search.is_near(first):
+    if not search.is_near(first) and search.passes(first, last):  # the ends tell enough: no need to scan
+        own = _as_given(search, first, last)
+        for value in own:
+            search.confirm(value)
+        values = [first, *own, last]
+    return _cross(search, values)
+
+
+def _cross(search: _LevelSearch, values: Sequence[float]) -> bool:
+    """Go along settings until the level is passed or met, and narrow the gap; False if it never is."""
+    if search.is_near(values[0]):
         return True
-    if search.passes(first, last):  # the ends tell enough: no need to scan
-        values = [first, *_as_given(search, first, last), last]
     for before, after in pairwise(values):
         if search.is_near(after) or search.passes(before, after):
             _narrow(search, before, after)

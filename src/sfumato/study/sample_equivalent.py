@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -48,6 +48,9 @@ _FEWEST_SHARES = 3
 
 NO_TIME: Final = "it takes long to score samples by it (ask for it: `--sample-equivalent`)"
 FOLLOWS_RECORDS: Final = "it compares each record with its own original, which a sample leaves as it is"
+ESTIMATED: Final = (
+    "of so many records it is itself estimated on samples, by which the original is not like itself"
+)
 SAMPLES_ALIKE: Final = "larger samples do not score better by it"
 
 
@@ -139,7 +142,7 @@ class _CurveDrawing:
         return 1 + DRAWS * len(self.sizes)
 
     def _alive(self) -> list[str]:
-        return [name for name in self.measures if self.why[name] != NO_TIME]
+        return [name for name in self.measures if self.why[name] not in {NO_TIME, ESTIMATED}]
 
     def _samples(self) -> Iterator[tuple[int, int, Evidence]]:
         """All records first, then each sample in turn: one of each share before the next of any."""
@@ -176,6 +179,8 @@ class _CurveDrawing:
             self.why[name] = self.why[name] or score.reason
         elif place < 0:
             self.best[name] = score.value
+            if score.status is Status.APPROXIMATE and score.value not in self.measures[name].bounds:
+                self.why[name] = ESTIMATED
         else:
             self.scores[name][place, draw] = score.value
 
@@ -189,7 +194,11 @@ class _CurveDrawing:
 
     def _curve(self, name: str) -> SampleCurve | str:
         known = np.isfinite(self.scores[name]).all(axis=1)
-        if self.why[name] == NO_TIME or known.sum() < _FEWEST_SHARES or not math.isfinite(self.best[name]):
+        if (
+            self.why[name] in {NO_TIME, ESTIMATED}
+            or known.sum() < _FEWEST_SHARES
+            or not math.isfinite(self.best[name])
+        ):
             return self.why[name] or "samples have no finite score by it"
         shares: Floats = np.array(self.sizes)[known] / (int(self.units.max()) + 1)
         curve = SampleCurve(self.measures[name], shares, self.scores[name][known], self.best[name])

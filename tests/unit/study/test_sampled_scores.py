@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 import sfumato
 from sfumato.core import registry
+from sfumato.core.evidence import PersonSampling
 from sfumato.core.measure import Measure, Scaling, Status
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
@@ -16,11 +19,16 @@ from sfumato.core.sample_interval import mean_interval
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.methods.noise import UncorrelatedNoise
 from sfumato.recipes.demand import Demand
+from sfumato.recipes.recipe import Recipe, Step
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.ranks import PermutationDistance, RankLinkage, _RankMeasure
+from sfumato.study.compare import compare
 from sfumato.study.evaluate import EvaluationCase, evaluate
+from sfumato.study.level import Target, level_of, reach
+from sfumato.utility.losses import SseRatio
 
 SAMPLED = [DistanceLinkage(), RankLinkage(), PermutationDistance()]
 
@@ -151,3 +159,57 @@ def test_without_bounds_an_interval_is_students():
     low, high = mean_interval(np.array([1.0, 2.0, 3.0]), (-np.inf, np.inf))
     assert (low, high) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-3)
     assert mean_interval(np.array([1.0]), (0.0, np.inf)) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("measure", SAMPLED, ids=str)
+def test_parts_of_the_persons_are_together_all_of_them(measure, persons):
+    table = mixed(persons=persons)
+    case, release = EvaluationCase(table), moved(table)
+    whole = evaluate(release, case, [measure], Run(seed=1)).scores[str(measure)].by_record
+    parts = [
+        evaluate(release, case.with_some_persons(30, part), [measure], Run(seed=1)).scores[str(measure)]
+        for part in range(4 if persons else 7)
+    ]
+    seen = np.array([np.isfinite(each.by_record) for each in parts])
+    np.testing.assert_array_equal(seen.sum(axis=0), np.isfinite(whole))
+    for rows, each in zip(seen, parts, strict=True):
+        np.testing.assert_array_equal(each.by_record[rows], whole[rows])
+
+
+def numbers(n=400):
+    values = np.random.default_rng(8).normal(size=(n, 2)) @ [[1.0, 0.4], [0.0, 1.0]]
+    columns = tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in "ab")
+    return EvaluationCase(Table(pl.DataFrame(values, schema=["a", "b"]), Schema(columns)))
+
+
+@pytest.mark.parametrize("measure", SAMPLED, ids=str)
+def test_a_level_is_looked_for_by_some_and_confirmed_by_all(measure, monkeypatch):
+    asked = []
+    score = Measure.score
+    monkeypatch.setattr(
+        Measure, "score", lambda self, seen, run: asked.append(seen.sampling) or score(self, seen, run)
+    )
+    case, step, run = numbers(), Step(UncorrelatedNoise()), Run(seed=1)
+    target = Target(measure, level_of(Step(UncorrelatedNoise(deviation=25.0)), case, measure, run), 0.05)
+    asked.clear()
+    found = reach(step, case, target, run, allow_sampling=True)
+    everybody = [each for each in asked if each.persons is None]
+    assert 1 <= len(everybody) <= 4 < len(asked) - len(everybody)
+    alone = Recipe((found.step,))
+    (told,) = evaluate(alone, case, [measure], run, replicate=0).scores.values()
+    assert found.score == pytest.approx(told.value)
+    assert target.met_by(told.value)
+
+
+def test_of_fresh_runs_each_looks_for_another_part_of_the_persons():
+    case, measure = numbers(), DistanceLinkage()
+    target = Target(measure, level_of(Step(UncorrelatedNoise()), case, measure, Run(seed=1)), 0.1)
+    found = compare(case, [Step(UncorrelatedNoise())], Run(seed=1), target=target, ranked_by=SseRatio())
+    (outcome,) = found.outcomes
+    recipe, values = Recipe((outcome.step,)), []
+    for part in range(5):
+        here = replace(case, sampling=PersonSampling(80, part))
+        values += evaluate(recipe, here, [measure], Run(seed=1), replicate=5 + part).scores.values()
+    assert outcome.held.approximate
+    assert outcome.held.mean == pytest.approx(np.mean([each.value for each in values]))

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.classes import column_codes
-from sfumato.data.classes.packing import Coding, distinct_of, number, pack
+from sfumato.data.classes.packing import MAX_PACKED_CODE, Coding, closed_up, distinct_of, number, pack
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.relations.companions import chains, drift_chains, near_sets, wave_levels, wave_ranks
 from sfumato.data.relations.joining import units_of
@@ -222,13 +222,13 @@ class _UnitRecords:
 
     def agreement(self, name: str) -> _UnitAgreement:
         """How often records of a unit are equal in a column."""
-        rows = np.flatnonzero(self.units >= 0)
-        codes, units = self.coding(name).codes[rows].astype(np.int64), self.units[rows]
-        order = np.lexsort((codes, units))
-        codes, units = codes[order], units[order]
-        inside = units[1:] == units[:-1]
-        equal = np.bincount(units[1:][inside & (codes[1:] == codes[:-1])], minlength=int(units[-1]) + 1)
-        sizes = np.bincount(units)
+        coding, there = self.coding(name), self.units >= 0
+        sizes = np.bincount(self.units[there])
+        if coding.space > MAX_PACKED_CODE // len(sizes):
+            coding = closed_up(coding)
+        # One number for each pair of unit and value: sorted, equal ones lie next to each other.
+        pairs = np.sort(self.units[there] * coding.space + coding.codes[there].astype(np.int64))
+        equal = np.bincount(pairs[1:][pairs[1:] == pairs[:-1]] // coding.space, minlength=len(sizes))
         return _UnitAgreement(float((equal == sizes - 1).mean()), float((equal > 0).mean()))
 
 
@@ -427,7 +427,9 @@ def _results(
     for way in ways:
         numbers = way.sets(records)
         sets, right = right_sets(numbers, records.units)
-        if way.is_tried_last and not _beats_chance(len(right), numbers, records.units, tried):
+        if way.is_tried_last and not (
+            _may_be_believed(len(right), sets) and _beats_chance(len(right), numbers, records.units, tried)
+        ):
             right = right[:0]
         columns = tuple(name for name in records.table.names if name in way.names)
         counts = sets, len(right), len(np.unique(right)), int(records.units.max()) + 1
@@ -439,21 +441,20 @@ def _promising(found: Iterable[tuple[_Way, Regrouping]]) -> list[_Way]:
 
     Where equal values put nearly all together, nobody looks for those that are nearly equal.
     """
-    shares = [
-        (each.share, way)
-        for way, each in found
-        if each.right and wilson(each.right, each.sets, _Z_95)[1] >= _BELIEVED
-    ]
+    shares = [(each.share, way) for way, each in found if _may_be_believed(each.right, each.sets)]
     shares.sort(key=lambda each: (-each[0], len(each[1].names)))
     equal = [each for each in shares if each[1].how == "equal"]
     slow = [] if equal and equal[0][0] >= _NEARLY_ALL else [each for each in shares if each not in equal]
     return [way for _, way in (*equal[:_MOST_EQUALITIES], *slow[:_MOST_SLOW])]
 
 
+def _may_be_believed(right: int, sets: int) -> bool:
+    """Whether so many right sets leave it possible that an intruder believes the sets."""
+    return bool(right) and wilson(right, sets, _Z_95)[1] >= _BELIEVED
+
+
 def _beats_chance(right: int, numbers: Ints, units: Ints, tried: int) -> bool:
     """Whether so many right sets would hardly come about by chance in any way that was tried (Chernoff)."""
-    if not right:
-        return False
     expected = max(right_by_chance(numbers, units), 1e-300)
     exponent = right - expected - right * math.log(right / expected)
     return right > expected and exponent < math.log(_CHANCE / tried)
