@@ -106,7 +106,8 @@ def write(folder, records):
     keys = [column.name for column in table.schema.columns if column.kind in RankSwapping.kinds]
     RankSwapping().apply(table.aimed_at(keys), Run(seed=1)).table.frame.rename(renamed).write_csv(release)
     told = "".join(
-        f'[columns.{renamed.get(each.name, each.name)}]\nkind = "{each.kind}"\nrole = "{each.role or "other"}"\n'
+        f'[columns.{renamed.get(each.name, each.name)}]\nkind = "{each.kind}"\n'
+        f'role = "{each.role or "other"}"\n'
         for each in table.schema.columns
     )
     out = folder / f"planned{records}.csv"
