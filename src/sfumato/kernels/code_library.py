@@ -27,12 +27,12 @@ class InnerLibrary(codegen.JITCodeLibrary):
         return SimpleNamespace(set_env=lambda *_: None)
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
         """Link what it calls; nothing is there to point to."""
-        self._ensure_finalized()
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
         return 0
 
 
@@ -40,12 +40,13 @@ class OuterLibrary(codegen.JITCodeLibrary):
     """The code of a kernel that Python calls, with that of all it calls."""
 
     def _finalize_specific(self) -> None:
-        super()._finalize_specific()
+        super()._finalize_specific()  # type: ignore[no-untyped-call]
+        code_generator: Any = self._codegen
         for variable in self._final_module.global_variables:
             if variable.name.startswith(_ENVIRONMENT):
-                environment = lookup_environment(variable.name)
+                environment = lookup_environment(variable.name)  # type: ignore[no-untyped-call]
                 if environment is not None:
-                    self._codegen.set_env(variable.name, environment)
+                    code_generator.set_env(variable.name, environment)
 
 
 class InnerCompiler(compiler.Compiler):
@@ -58,7 +59,7 @@ class InnerCompiler(compiler.Compiler):
         state = self.state
         state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return super().define_pipelines()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
 class OuterCompiler(InnerCompiler):
@@ -69,7 +70,7 @@ class OuterCompiler(InnerCompiler):
     def compile_extra(self, func: Any) -> Any:
         """Compile; whoever compiles holds numba's lock."""
         with _inner_libraries(self.state.targetctx.codegen()):
-            return super().compile_extra(func)
+            return super().compile_extra(func)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
