@@ -22,6 +22,7 @@ from numba.core import caching, config, event, types
 from numba.misc.appdirs import user_cache_dir
 
 from sfumato import kernels
+from sfumato.kernels.code_library import InnerCompiler, OuterCompiler
 
 _KERNELS = Path(__file__).resolve().parent
 _VERSIONS_KEPT = 8  # of the kernels, in one place
@@ -29,7 +30,7 @@ _VERSIONS_KEPT = 8  # of the kernels, in one place
 
 def compile_on_call(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Numba's own kernel, to be called by Python, and by nothing else."""
-    whole = {**options, "no_cfunc_wrapper": True}
+    whole = {**options, "no_cfunc_wrapper": True, "pipeline_class": OuterCompiler}
     return numba.njit(**whole)(function)
 
 
@@ -40,6 +41,7 @@ def compile_into_callers(function: Callable[..., Any], options: dict[str, Any]) 
     its own until the loop below is looked at, and what is called with it would be compiled a second time.
     """
     inner = {**options, "cache": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    inner["pipeline_class"] = InnerCompiler
     kernel: Any = numba.njit(**inner)(function)
     of_types, unliteral = kernel.get_call_template, cast("Any", types.unliteral)
 

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 from numba.core import config
 
 from sfumato import kernels
-from sfumato.kernels import compiling, numba_cache, ranks
+from sfumato.kernels import code_library, compiling, numba_cache, ranks
 from sfumato.kernels.numba_cache import KernelCacheLocator
 from sfumato.kernels.trees import linking
 
@@ -158,3 +160,30 @@ def test_a_fresh_copy_of_the_same_sources_is_warm_and_an_edited_one_is_not(tmp_p
         file.write("# another kernel\n")
     assert n_compiled("two") > 0
     assert n_compiled("one") == 0
+
+
+def test_what_kernels_call_is_machine_code_only_within_them():
+    """The name of the inner one is known to nobody but the kernel; what both make is what Python makes."""
+
+    @compiling.njit(nogil=True)
+    def inner(values, place):
+        if place >= len(values):
+            raise IndexError("no such place")
+        return values[place] * 2.0
+
+    @compiling.njit(nogil=True)
+    def outer(values, place):
+        return inner(values, place) + np.empty(3).size
+
+    values = np.arange(4.0)
+    assert [outer(values, place) for place in range(4)] == [3.0, 5.0, 7.0, 9.0]
+    with pytest.raises(IndexError, match="no such place"):
+        outer(values, 4)
+    (found,) = inner.called.overloads.values()
+    assert isinstance(found.library, code_library.InnerLibrary)
+    engine, symbol = found.target_context.codegen()._engine, found.fndesc.llvm_func_name
+    (whole,) = outer.compiled.overloads.values()
+    assert engine.is_symbol_defined(whole.fndesc.llvm_cpython_wrapper_name)
+    assert found.library.get_pointer_to_function(symbol) == 0
+    assert isinstance(whole.library, code_library.OuterLibrary)
+    assert numba.njit(lambda n: np.empty(n).size)(5) == 5, "functions of others are compiled as ever"
