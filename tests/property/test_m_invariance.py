@@ -429,7 +429,7 @@ def inferred_by_brute_force(made, people):
 
 @given(histories(), st.sampled_from([2, 3]))
 @examples(60)
-def test_inference_among_counterfeits_is_that_of_all_possible_sets(states, m):
+def test_inference_among_counterfeits_by_all_sets(states, m):
     try:
         made = published(states, m)
     except UnreachableError:

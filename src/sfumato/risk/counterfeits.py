@@ -102,6 +102,7 @@ class CounterfeitInference(SensitiveMeasure):
         not_seen="It does not use that an intruder may know the algorithm, or other people of the bucket.",
     )
     references = ("xiao2007minvariance",)
+    vetted = "brute-forced: property/test_m_invariance.py::test_inference_among_counterfeits_by_all_sets"
 
     def refuses(self, evidence: Evidence) -> str | None:
         """Refuse where nobody can be found again, and values that may be several."""

@@ -19,7 +19,8 @@ from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.recoding import Recoding
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 
 #: The tables that a law is tried on.
 SEEDS = (1, 2)

@@ -21,7 +21,8 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.methods.noise import UncorrelatedNoise
 from sfumato.recipes.demand import Demand
-from sfumato.recipes.recipe import Recipe, Step
+from sfumato.recipes.recipe import Recipe
+from sfumato.recipes.step import Step
 from sfumato.risk.global_linkage import GlobalLinkage
 from sfumato.risk.linkage import DistanceLinkage
 from sfumato.risk.ranks import PermutationDistance, RankLinkage, _RankMeasure
