@@ -22,7 +22,7 @@ from sfumato.recipes.step import Step
 
 #: What a plan is made of, each with the class whose fields are its keys.
 PLAN = {
-    "": plan._PlanParts,
+    "": plan.PlanParts,
     "data": parts.Source,
     "columns": Column,
     "scenarios": Scenario,

@@ -293,7 +293,7 @@ def test_plan_reference_has_every_key():
     page = (DOCS / "reference" / "plan-file.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     fields = {
-        "Parts": {item.name for item in dataclasses.fields(plans._PlanParts)},
+        "Parts": {item.name for item in dataclasses.fields(plans.PlanParts)},
         "`[data]` and `[resources.NAME]`": {item.name for item in dataclasses.fields(plan_parts.Source)},
         "`[columns.NAME]`": {item.name for item in dataclasses.fields(Column)} - {"name"},
         "`[[scenarios]]`": {item.name for item in dataclasses.fields(Scenario)} | {"requirements"},

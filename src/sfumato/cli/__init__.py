@@ -6,17 +6,26 @@ import ast
 import errno
 import gc
 import importlib
+import io
 import os
 import pkgutil
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import click
 
-from sfumato.errors import NoteWarning, SfumatoError, WriteError, trouble_with
+from sfumato.errors import (
+    MemoryLimitError,
+    NoteWarning,
+    ParameterError,
+    SfumatoError,
+    WriteError,
+    trouble_with,
+)
 from sfumato.version import __version__
 
 os.environ.setdefault(
@@ -28,6 +37,14 @@ INTERNAL_ERROR = 70
 INTERRUPTED = 130
 #: What the system says of an output that takes no more: nobody reads on, the disk is full or broken.
 _OUTPUT_FAILS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+#: What Python and the system's loader say where memory for a thread or a library is lacking.
+_NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
+_OUT_OF_MEMORY = (
+    "error: There is not enough memory for this. Nothing was written.\n\n"
+    "hint: allow more memory, take fewer columns or records, or keep columns in files with --engine stream"
+)
 
 
 class _Verbs(click.Group):
@@ -111,6 +128,8 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(
         20_000
     )  # what is loaded stays: to look for rubbish in it takes a sixth of a short command
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without a letter is no reason to end
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_exit_code(arguments))
 
 
@@ -134,8 +153,14 @@ def _exit_code(arguments: list[str] | None) -> int:
     warnings.showwarning = _show_note
     try:
         given = sys.argv[1:] if arguments is None else None  # for the child of an engine; none in a test
-        result: Any = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False, obj=given)
+        _require_text(given or arguments or ())
+        result: Any = _in_limited_child(given)
+        if result is None:
+            result = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False, obj=given)
         sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
+    except MemoryLimitError as error:
+        click.echo(f"error: {error}", err=True)  # as it is: to break lines would take more memory
+        return error.exit_code
     except SfumatoError as error:
         _say(f"error: {error}")
         return error.exit_code
@@ -144,11 +169,29 @@ def _exit_code(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; no incomplete file was left behind", err=True)
         return INTERRUPTED
-    except OSError as error:
-        return _of_system(error)
-    except Exception as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
-        return _report_internal(error)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  — the last line of defence: no cell may reach the screen
+        return _of_system(error) if isinstance(error, OSError) else _report_internal(error)
     return result if isinstance(result, int) else 0
+
+
+def _require_text(arguments: Iterable[str]) -> None:
+    """Refuse what the system gives as bytes that are no text: neither polars nor a plan has such a name."""
+    for number, each in enumerate(arguments, start=1):
+        if not each.isascii() and any("\ud800" <= character <= "\udfff" for character in each):
+            raise ParameterError(
+                f"Argument {number} is not text in UTF-8.", hint="rename the file, or use a locale with UTF-8"
+            )
+
+
+def _in_limited_child(arguments: list[str] | None) -> int | None:
+    """The exit code of a command that was done in a child, as it must where memory is limited, else None."""
+    if not arguments or os.name != "posix":
+        return None
+    from sfumato.cli._engine import work_within_limit
+
+    return work_within_limit(arguments)
 
 
 def _explain_misuse(error: click.ClickException) -> int:
@@ -168,15 +211,19 @@ def _of_system(error: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is tried
     if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `head` does
         return 0
-    if error.errno is None:
+    if error.errno in {None, errno.ENOMEM}:
         return _report_internal(error)
     what = "the output cannot be written" if error.errno in _OUTPUT_FAILS else "a file or folder is unusable"
     click.echo(f"error: {what}: {trouble_with(error)}", err=True)
     return WriteError.exit_code
 
 
-def _report_internal(error: Exception) -> int:
+def _report_internal(error: BaseException) -> int:
     """Say where it happened and not what it said: the text of a foreign error may quote cells."""
+    lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    if lacks or any(words in str(error) for words in _NO_MEMORY):
+        click.echo(_OUT_OF_MEMORY, err=True)
+        return MemoryLimitError.exit_code
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(where.filename)}, line {where.lineno}"  # noqa: PTH119
     click.echo(f"error: something went wrong inside sfumato ({type(error).__name__} in {place})", err=True)

@@ -1,7 +1,8 @@
 """Where a command works: ``--engine``, ``--memory`` and ``--scratch``; and the process that watches it.
 
-A command that may go past the memory works in a child. Where the child is killed, or a library aborts it for
-lack of memory, its parent says so in a sentence; nothing is half-written, since files are renamed last.
+A command that may go past the memory, by an engine or since the system limits it (``ulimit -v``), works in a
+child. Where the child is killed, or a library aborts it for lack of memory, its parent says so in a sentence;
+nothing is half-written, since files are renamed last.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import click
 #: In the environment of the child, so that it does the work itself: the number of its parent.
 _IN_CHILD = "SFUMATO_ENGINE_CHILD"
 _SECONDS_BETWEEN_LOOKS = 0.1
+#: Less address space than this is used up by the libraries themselves, some of which then wait for ever.
+_LEAST_BYTES = 2**30
 _DIES_WITH_PARENT = 1  # what Linux calls PR_SET_PDEATHSIG
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,12 +64,32 @@ def _open(context: click.Context, parameter: click.Parameter, name: str | None) 
     context.exit(_watch(context.find_root().obj, limit))
 
 
+def work_within_limit(arguments: list[str]) -> int | None:
+    """Do a command in a child where the system limits the memory of processes: there libraries abort.
+
+    Returns its exit code; None where there is no limit.
+    """
+    import resource
+
+    limits = (resource.getrlimit(each)[0] for each in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    limit = min((each for each in limits if each != resource.RLIM_INFINITY), default=None)
+    if limit is None or _IN_CHILD in os.environ:
+        return None
+    if limit < _LEAST_BYTES:
+        from sfumato.errors import MemoryLimitError
+
+        raise MemoryLimitError(
+            f"The system allows a process {limit / 1e9:.1f} GB of memory, and the libraries need more.",
+            hint="allow more: see `ulimit -v` and `ulimit -d`, in kB",
+        )
+    return _watch(arguments, None)
+
+
 def _watch(arguments: list[str], limit: int | None) -> int:
     """Do a command in a child, and say in a sentence how it ended if it could not."""
-    from sfumato.engines.stream import memory_in_use
     from sfumato.errors import DataError, MemoryLimitError
 
-    own = {**os.environ, _IN_CHILD: str(os.getpid())}
+    own = {**os.environ, _IN_CHILD: str(os.getpid()), "RUST_BACKTRACE": "0"}
     child = subprocess.Popen([sys.executable, "-m", "sfumato", *arguments], env=own)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the child hears Ctrl-C too, and ends as it should
     try:
@@ -75,7 +98,7 @@ def _watch(arguments: list[str], limit: int | None) -> int:
                 code = child.wait(_SECONDS_BETWEEN_LOOKS)
                 break
             except subprocess.TimeoutExpired:
-                used = memory_in_use(child.pid)
+                used = 0 if limit is None else _memory_in_use(child.pid)
                 if limit is not None and used > limit:
                     child.kill()
                     child.wait()
@@ -86,9 +109,15 @@ def _watch(arguments: list[str], limit: int | None) -> int:
         raise DataError(
             f"The work was ended by the system ({signal.Signals(-code).name}), perhaps for lack of memory. "
             "Nothing was written.",
-            hint="set a limit with --memory, or take fewer columns at a time",
+            hint="allow more memory, take fewer columns or records, or add --engine stream",
         )
     return code
+
+
+def _memory_in_use(process: int) -> int:
+    from sfumato.engines.stream import memory_in_use
+
+    return memory_in_use(process)
 
 
 def _end_with_parent(parent: str) -> None:

@@ -89,8 +89,14 @@ def announce(
 
 
 def emit_json(value: Any) -> None:
-    """Write data for a machine to stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Write a value for a machine to stdout."""
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, in letters that stdout has."""
+    plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+    return json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)
 
 
 #: The last column of a table is never made narrower than this.

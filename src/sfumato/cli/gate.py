@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 from sfumato.cli import _options
 from sfumato.cli._engine import engine_options
 from sfumato.cli._resources import control_option, hierarchy_option, request_of, resource_option
-from sfumato.cli._screen import emit_line, running, say
+from sfumato.cli._screen import emit_line, json_text, running, say
 from sfumato.errors import ParameterError, RequirementError, count_noun
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
 def _text(decision: Decision, form: str, rehearsal: Rehearsal | None = None) -> str:
     if form == "json":
         drift = {} if rehearsal is None else {"drift": rehearsal.to_dict()}
-        return json.dumps(decision.to_dict() | drift, indent=2, ensure_ascii=False)
+        return json_text(decision.to_dict() | drift)
     if form != "text":
         from sfumato.report.findings import as_junit, as_sarif  # only here: it loads the report
 

@@ -34,3 +34,12 @@ def memory_in_use(process: int | str = "self") -> int:
     except OSError:  # it has ended
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
+def available_memory() -> int | None:
+    """The bytes of memory that the system can still give; None where it does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:  # not Linux
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)

@@ -16,16 +16,26 @@ from weakref import WeakValueDictionary
 
 import polars as pl
 
+from sfumato.data.column_store import active_store
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
 from sfumato.data.guess.columns import guess_schema
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, ReadError, WriteError, quoted, suggest, trouble_with
+from sfumato.engines.stream import available_memory
+from sfumato.errors import (
+    MemoryLimitError,
+    ParameterError,
+    ReadError,
+    WriteError,
+    quoted,
+    suggest,
+    trouble_with,
+)
 from sfumato.io import addresses, atomic, codebook, databases, item_texts
 from sfumato.io import formula_injection as guards
-from sfumato.io.atomic import Staging, write_text
+from sfumato.io.atomic import Staging, is_text, write_text
 from sfumato.io.conform import as_text, conform
 from sfumato.io.formats import (
     FORMATS,
@@ -128,6 +138,8 @@ def _read_file(reader: Format, place: Path, options: Options) -> Contents:
     key = (place.resolve(), state.st_mtime_ns, state.st_size, options)
     held = _HELD.get(key)
     if held is None:
+        if options.rows is None:
+            _require_memory(place.name, state.st_size)
         held = _HELD[key] = reader.read(place, options)
     return held
 
@@ -361,9 +373,21 @@ def _kind_of(dtype: pl.DataType) -> Kind:
     return Kind.SET if isinstance(dtype, pl.List) else Kind.NOMINAL
 
 
+def _require_memory(name: str, size: int) -> None:
+    """Refuse a file that is larger than all memory there is, rather than be ended by the system."""
+    free = available_memory()
+    if active_store() is None and free is not None and size > free:
+        raise MemoryLimitError(
+            f"`{name}` has {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free.",
+            hint="keep its columns in files: --engine stream (in Python sfumato.engine('stream'))",
+        )
+
+
 def _require_file(path: Path) -> None:
     if path.is_dir():
         raise ReadError(f"`{path}` is a folder, not a file", hint="name a file in it")
+    if not is_text(path):
+        raise ReadError("The name of the file is not text in UTF-8.", hint="rename it, or its folder")
     if path.exists():
         return
     folder = path.parent

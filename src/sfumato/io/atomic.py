@@ -16,7 +16,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -29,6 +29,7 @@ except ImportError:  # Windows: whether a process is alive is not known, so what
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX, _JOURNAL = ".sfumato-", ".journal"
+_PROBE_BYTES = 2**16
 #: The journals of this process; on some network drives its own locks would not keep it from them.
 _OWN: set[Path] = set()
 
@@ -44,7 +45,7 @@ class _Staged(NamedTuple):
     asked: Path
     temporary: Path
     private: bool
-    grows: bool
+    replaces: bool
 
 
 class _StagedFolder(NamedTuple):
@@ -90,6 +91,7 @@ class Staging:
         # One in each folder, open and locked while this process lives; the first decides.
         self._journals: dict[Path, BinaryIO] = {}
         self._staged: dict[Path, _Staged] = {}
+        self._grown: dict[Path, Callable[[], str]] = {}
         self._removed: list[Path] = []
         self._tables: list[Callable[[], None]] = []
         self._folders: dict[Path, _StagedFolder] = {}
@@ -107,32 +109,50 @@ class Staging:
             self.discard()
 
     @contextmanager
-    def open(self, path: str | Path, *, private: bool = False, grows: bool = False) -> Iterator[BinaryIO]:
+    def open(
+        self, path: str | Path, *, private: bool = False, replaces: bool | None = None
+    ) -> Iterator[BinaryIO]:
         """Open a file that is to stand at ``path``, where a symbolic link is followed.
 
-        One that is ``private`` only its owner can read, from the first byte on. One that ``grows`` has all
-        that is there already, and takes its place.
+        One that is ``private`` only its owner can read, from the first byte on. Whether it ``replaces`` a
+        file that is there already is said for all of them, or for this one.
         """
         asked, place = Path(path), Path(os.path.realpath(path))
+        replaces = self.overwrite if replaces is None else replaces
         try:
             settle(place.parent)
-            self._require_free(asked, place, grows=grows)
+            self._require_free(asked, place, replaces=replaces)
             if place in self._staged:
                 raise WriteError(f"two files would be written to `{asked}`", hint="give each its own name")
             journal = self._journal_in(place.parent, asked)
             temporary = journal.with_name(f"{journal.stem}-{secrets.token_hex(4)}.tmp")
             with _open_new(temporary, asked, private=private or place.exists()) as file:
-                yield file
+                try:
+                    yield file
+                except (OSError, WriteError):
+                    _require_space(temporary)
+                    raise
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise _cannot_write(asked, error) from None
-        self._staged[place] = _Staged(asked, temporary, private, grows)
+        self._staged[place] = _Staged(asked, temporary, private, replaces)
 
-    def write_text(self, path: str | Path, text: str, *, private: bool = False, grows: bool = False) -> None:
+    def write_text(
+        self, path: str | Path, text: str, *, private: bool = False, replaces: bool | None = None
+    ) -> None:
         """Stage a whole text file, in UTF-8."""
-        with self.open(path, private=private, grows=grows) as file:
+        with self.open(path, private=private, replaces=replaces) as file:
             file.write(text.encode())
+
+    def grow(self, path: str | Path, text: Callable[[], str]) -> None:
+        """Stage a private file that has all that is there already, and more.
+
+        ``text`` reads the one and adds the other. It is asked again when no other process can write there:
+        what another added meanwhile is kept.
+        """
+        self.write_text(path, text(), private=True, replaces=True)
+        self._grown[Path(os.path.realpath(path))] = text
 
     def remove(self, path: Path) -> None:
         """Let a file go when the others take their names."""
@@ -177,15 +197,36 @@ class Staging:
         self._release()
 
     def _commit(self) -> None:
+        self._require_all_free()
+        for store in self._tables:
+            store()
+        with _alone_in(sorted(path.parent for path in self._journals)):
+            self._grow_again()
+            self._require_all_free()  # another process may have written by now
+            self._take_names()
+
+    def _require_all_free(self) -> None:
         for place, staged in self._staged.items():
             try:
-                self._require_free(staged.asked, place, grows=staged.grows)  # it may be there by now
+                self._require_free(staged.asked, place, replaces=staged.replaces)
                 if not staged.private and place.exists():
                     staged.temporary.chmod(place.stat().st_mode & 0o777)
             except OSError as error:
                 raise _cannot_write(staged.asked, error) from None
-        for store in self._tables:
-            store()
+
+    def _grow_again(self) -> None:
+        for place, text in self._grown.items():
+            staged, content = self._staged[place], text().encode()
+            try:
+                if content != staged.temporary.read_bytes():
+                    with staged.temporary.open("wb") as file:
+                        file.write(content)
+                        file.flush()
+                        os.fsync(file.fileno())
+            except OSError as error:
+                raise _cannot_write(staged.asked, error) from None
+
+    def _take_names(self) -> None:
         if not self._journals:
             return
         home, *others = self._journals
@@ -225,6 +266,11 @@ class Staging:
         for path in self._journals:
             if path.parent == folder:
                 return path
+        if not is_text(folder / asked.name):
+            raise WriteError(
+                f"cannot write `{asked.name}`: its name or that of its folder is not text in UTF-8",
+                hint="rename the folder, or choose another",
+            )
         while True:
             path = folder / f"{_PREFIX}{secrets.token_hex(8)}{_JOURNAL}"
             file = _open_new(path, asked, private=True, buffering=0)
@@ -245,7 +291,7 @@ class Staging:
         """The original that a file is, under whatever name."""
         return next((each for each in self.originals if Path(each).exists() and place.samefile(each)), None)
 
-    def _require_free(self, asked: Path, place: Path, *, grows: bool) -> None:
+    def _require_free(self, asked: Path, place: Path, *, replaces: bool) -> None:
         if not place.exists():
             return
         if place.is_dir():
@@ -256,11 +302,19 @@ class Staging:
                 f"`{asked}` is the same file as the original `{original}`",
                 hint="an original is never overwritten: choose another name",
             )
-        if not self.overwrite and not grows:
+        if not replaces:
             raise WriteError(
                 f"`{asked}` exists already",
                 hint="choose another name, or replace it: --overwrite (in Python overwrite=True)",
             )
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path can be said as text: the system takes any bytes, polars and a plan do not."""
+    try:
+        return bool(str(path).encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def check_writable(
@@ -357,6 +411,18 @@ def _path_in_journal(path: Path, journal: Path) -> str:
 
 
 @contextmanager
+def _alone_in(folders: Sequence[Path]) -> Iterator[None]:
+    """Let other processes that write into these folders wait; on a drive without locks they do not."""
+    with ExitStack() as stack:
+        for folder in folders if fcntl is not None else ():
+            with suppress(OSError):
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def _has_writer_ended(journal: Path) -> Iterator[bool]:
     """Whether the process that wrote a journal has surely ended, and no other takes it over meanwhile."""
     try:
@@ -421,7 +487,15 @@ def _open_new(path: Path, asked: Path, *, private: bool, buffering: int = -1) ->
         raise WriteError(f"cannot write `{asked}`: `{path.parent}` is a file, not a folder") from None
 
 
+def _require_space(temporary: Path) -> None:
+    """Raise what the system says of a file that cannot grow: who writes a format blames the records."""
+    with temporary.open("ab", buffering=0) as file:
+        for _ in range(2):  # the first may write less than it was given, without a word
+            file.write(bytes(_PROBE_BYTES))
+
+
 def _cannot_write(asked: Path, error: OSError) -> WriteError:
+    asked = Path(asked.name) if _PREFIX in str(asked) else asked  # in a folder that waits for its name
     hint = "is there space, and may you write there?"
     if isinstance(error, PermissionError):
         hint = "choose a folder in which you may write"

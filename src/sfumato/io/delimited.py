@@ -22,7 +22,15 @@ from sfumato.data.column_store import collect
 from sfumato.data.date_forms import in_form
 from sfumato.data.schema import Column
 from sfumato.data.table import Table
-from sfumato.errors import NoteWarning, ParameterError, ReadError, WriteError, count_noun, quoted
+from sfumato.errors import (
+    NoteWarning,
+    ParameterError,
+    ReadError,
+    SfumatoError,
+    WriteError,
+    count_noun,
+    quoted,
+)
 from sfumato.io import lines, sniff, textual
 from sfumato.io.formats import DELIMITERS, Contents, FileDialect, Options
 from sfumato.io.sniff import Dialect
@@ -236,6 +244,8 @@ def _parse(text: Text) -> pl.DataFrame | None:
             glob=False,
         )
         frame = collect(lazy, by_rows=True)
+    except SfumatoError:  # a scratch folder that is full says nothing about the text
+        raise
     except (pl.exceptions.PolarsError, OSError, ValueError):  # its text may quote cells
         return None
     if len(frame.columns) != len(text.dialect.names):

@@ -74,7 +74,7 @@ def join(
     with closing(connect(address, context, run, seconds)) as channel:
         masker = _meet(channel, party_plan, name, identity)
         channel.receive("sum")
-        history.add(data, party_plan.roster_digest)
+        history.add(data, party_plan.roster_digest, another_roster=another_roster)
         channel.send("masked", masker.mask(0, vector).tobytes())
         run.tell("waiting for the other parties", 0, 0)
         agreed = AgreedRecoding.read(party_plan, *channel.receive("agreed", max_bytes=MAX_BYTES))

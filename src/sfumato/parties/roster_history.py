@@ -37,12 +37,18 @@ class RosterHistory:
                 hint="join with the former roster; or add --another-roster if all parties accept that",
             )
 
-    def add(self, data: Sequence[str], roster: str) -> None:
-        """Remember a session, before any count leaves."""
-        entry, entries = (list(data), roster), self._entries()
-        if entry not in entries:
+    def add(self, data: Sequence[str], roster: str, *, another_roster: bool = False) -> None:
+        """Remember a session, before any count leaves; refuse it if another began meanwhile."""
+        entry = (list(data), roster)
+
+        def grown() -> str:
+            if not another_roster:
+                self.require_same_roster(data, roster)
+            return json.dumps([*self._entries(), entry])
+
+        if entry not in self._entries():
             with Staging() as staging:
-                staging.write_text(self.path, json.dumps([*entries, entry]), private=True, grows=True)
+                staging.grow(self.path, grown)
 
     def _entries(self) -> list[tuple[list[str], str]]:
         try:

@@ -58,7 +58,7 @@ class _ReleaseSpec(About):
 
 
 @dataclass(frozen=True)
-class _PlanParts(SchemaSpec):
+class PlanParts(SchemaSpec):
     """The parts of a plan's file."""
 
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -130,8 +130,8 @@ class Plan:
         """Make a plan of what a TOML file says."""
         faults: list[str] = []
         spec, control = _without_control(spec, faults)
-        values = read_values(_PlanParts, spec, faults, noun="part of a plan", makers=_MAKERS)
-        parts, schema = _PlanParts(**values), None
+        values = read_values(PlanParts, spec, faults, noun="part of a plan", makers=_MAKERS)
+        parts, schema = PlanParts(**values), None
         if "tables" in spec:
             tables = _read_linked_plans(spec, parts.tables, faults, folder)
             return cls(tables=tables, about=parts.release.about, only=parts.only, folder=folder)

@@ -38,7 +38,7 @@ from sfumato.kernels.arrays import Flags, Ints
 
 
 @dataclass(frozen=True)
-class _StepSpec:
+class StepSpec:
     """What a plan says of a step."""
 
     method: str
@@ -233,12 +233,12 @@ class Step:
     def to_dict(self) -> dict[str, Any]:
         """Say the step as the plan does."""
         method, parameters = self.method.name, self.method.to_dict()
-        return as_spec(_StepSpec(method, self.columns, self.within, self.tuned, self.together, parameters))
+        return as_spec(StepSpec(method, self.columns, self.within, self.tuned, self.together, parameters))
 
     @classmethod
     def from_dict(cls, spec: Mapping[str, Any]) -> Self:
         """Read the plan's table for a step."""
-        read = read_record(_StepSpec, spec, "the step")
+        read = read_record(StepSpec, spec, "the step")
         method = registry.method(read.method).from_dict(read.parameters)
         return cls(method, read.columns, read.within, read.together, read.tuned)
 

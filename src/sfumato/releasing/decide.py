@@ -378,6 +378,10 @@ def record_override(decision: Decision, folder: Path, *, sha256: str) -> None:
         "reason": decision.override,
         **replace(decision, override="").to_dict(),
     }
-    before = ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
+
+    def grown() -> str:
+        before = ledger.read_text(encoding="utf-8") if ledger.is_file() else ""
+        return before + json.dumps(line) + "\n"
+
     with Staging() as staging:
-        staging.write_text(ledger, before + json.dumps(line) + "\n", private=True, grows=True)
+        staging.grow(ledger, grown)

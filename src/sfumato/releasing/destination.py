@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -178,12 +178,12 @@ def write_release(
         }
         text = json.dumps({**trail, **judgement_record}, indent=2, allow_nan=False)
         staging.write_text(destination.trail, text, private=True)
-        for place, key in outcome.new_keys.items():
-            staging.write_text(place, key, private=True)
+        for place, key in outcome.new_keys.items():  # never another's: its pseudonyms would be lost
+            staging.write_text(place, key, private=True, replaces=False)
         tables = [place for each in places.values() for place in each.values() if isinstance(place, str)]
         written: list[Path | str] = [*tables, *staging.staged_files()]
-        if ledger := grown_ledger(destination.ledger, outcome):
-            staging.write_text(destination.ledger, ledger, private=True, grows=True)
+        if grown_ledger(destination.ledger, outcome):
+            staging.grow(destination.ledger, partial(grown_ledger, destination.ledger, outcome))
     if decision.override:
         record_override(decision, destination.trail.parent, sha256="")
     return written

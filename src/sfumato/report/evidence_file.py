@@ -74,9 +74,9 @@ _WITHOUT_STEP = {
 }
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schema of the evidence."""
-    text = package_files("sfumato.report").joinpath("static", "evidence.schema.json").read_text("utf-8")
+def schema(what: str = "evidence") -> dict[str, Any]:
+    """The JSON schema of the evidence, of a release's report or of a study's."""
+    text = package_files("sfumato.report").joinpath("static", f"{what}.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import sfumato
+from schemas import faults
 from sfumato.core import registry
 from sfumato.core.budget import PrivacyBudget, Spending
 from sfumato.core.release import Provenance
@@ -29,46 +30,6 @@ from sfumato.report.fates import by_fate, centres_of, loss_sentences
 from sfumato.report.outcome import _roles, _step
 from sfumato.report.page import page_of_evidence
 from sfumato.study.column_sentences import ColumnSentence
-
-TYPES = {
-    "object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
-    "null": type(None),
-}  # fmt: skip
-
-
-def faults(value, said, whole, place=""):
-    """What of a value is not as a schema says, for the part of JSON Schema that ours is written in."""
-    if "$ref" in said:
-        return faults(value, whole["$defs"][said["$ref"].rpartition("/")[2]], whole, place)
-    known = {
-        "type", "const", "minLength", "pattern", "properties", "required", "additionalProperties", "items",
-        "$defs", "$id", "$schema", "title", "description",
-    }  # fmt: skip
-    assert set(said) <= known, "the check must know every word of the schema"
-    kinds = said.get("type", list(TYPES))
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    fits = [kind for kind in kinds if isinstance(value, TYPES[kind])]
-    if not fits or (isinstance(value, bool) and "boolean" not in kinds):
-        return [f"{place} must be {kinds}"]
-    if value != said.get("const", value):
-        return [f"{place} must be {said['const']}"]
-    if isinstance(value, str):
-        long = len(value) >= said.get("minLength", 0)
-        return [] if long and re.search(said.get("pattern", ""), value) else [f"{place} must match"]
-    if isinstance(value, list):
-        inside = [(str(number), each, said.get("items", {})) for number, each in enumerate(value)]
-        return [fault for key, *each in inside for fault in faults(*each, whole, f"{place}/{key}")]
-    return faults_of_table(value, said, whole, place) if isinstance(value, dict) else []
-
-
-def faults_of_table(value, said, whole, place):
-    parts = said.get("properties", {})
-    found = [f"{place}/{key} is missing" for key in said.get("required", ()) if key not in value]
-    if said.get("additionalProperties") is False:
-        found += [f"{place}/{key} is unknown" for key in value if key not in parts]
-    for key in set(value) & set(parts):
-        found += faults(value[key], parts[key], whole, f"{place}/{key}")
-    return found
 
 
 def told(*, public):

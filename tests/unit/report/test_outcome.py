@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from schemas import faults
 from sfumato.core import measure, registry
 from sfumato.core.approaches import Approach
 from sfumato.core.measure import Scaling, Score
@@ -24,6 +25,7 @@ from sfumato.recipes.profile import Profile
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 from sfumato.releasing.carry_out import carry_out
+from sfumato.report.evidence_file import schema
 from sfumato.report.fates import loss_sentences
 from sfumato.report.outcome import _of_each, _test
 from sfumato.report.page import as_json
@@ -108,6 +110,7 @@ def texts(case: str, *, public: bool) -> str:
 def test_every_release_has_both_pages(case, public):
     page, twin = told(case).page(public=public), told(case).to_dict(public=public)
     assert json.loads(as_json(twin)) == json.loads(json.dumps(twin))
+    assert not faults(json.loads(as_json(twin)), schema("report"), schema("report"))
     assert len(page) < 3e6
     assert ("Public form." in page) is public
     assert ("do not publish" in page) is not public

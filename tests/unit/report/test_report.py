@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from schemas import faults
 from sfumato.core.release import Release
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -23,6 +24,7 @@ from sfumato.recipes.step import Step
 from sfumato.report import render, twin, write_report
 from sfumato.report.charts import charts
 from sfumato.report.content import public_digits
+from sfumato.report.evidence_file import schema
 from sfumato.risk.ranks import PermutationDistance
 from sfumato.study.compare import MethodAtLevel, ReplicateMean, Study
 from sfumato.study.frontier import Point
@@ -172,6 +174,7 @@ def test_the_page_holds_exactly_its_twin_and_the_charts_drawn_from_it(compared, 
     told = twin(compared, public=public, generated="today")
     page = Page(render(compared, public=public, generated="today"))
     assert page.embedded("twin") == json.loads(json.dumps(told, allow_nan=False))
+    assert not faults(page.embedded("twin"), schema("study"), schema("study"))
     assert page.embedded("charts") == json.loads(json.dumps(charts(told), allow_nan=False))
 
 
