@@ -17,7 +17,7 @@ from sfumato.data.rules import Rule
 from sfumato.data.scenario import CONTROL
 from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import PlanParts
-from sfumato.recipes.recipe import Step, StepSpec
+from sfumato.recipes.step import Step, StepSpec
 
 Spec = dict[str, Any]
 
