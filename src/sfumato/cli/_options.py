@@ -206,7 +206,7 @@ def option_of(declared: Param) -> click.Option:
     )
 
 
-class _ParameterText(click.ParamType):
+class _ParameterText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
     """The text of a parameter. What is wrong with it the parameter says itself, as behind every door."""
 
     name = "text"

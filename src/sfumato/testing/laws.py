@@ -13,6 +13,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Score, Status
+from sfumato.core.params import PerColumn
 from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.data.scenario import CONTROL, Scenario
@@ -78,7 +79,7 @@ def _swap_values(seed: int) -> Evidence:
 def _recode_keys(seed: int, levels: tuple[int, int, int]) -> Evidence:
     """A table beside one whose age, region and town are generalised, each to a level of its hierarchy."""
     table, names = mixed_table(seed), ("age", "region", "town")
-    method = Recoding(levels=dict(zip(names, levels, strict=True)))  # type: ignore[arg-type]  — as a plan says
+    method = Recoding(levels=PerColumn(0, tuple(zip(names, levels, strict=True))))
     return _evidence(table, Recipe((Step(method, names),)).apply(table, Run(seed=1)).table)
 
 
@@ -102,9 +103,8 @@ def _assert_alike(measure: Measure, one: Evidence, other: Evidence, why: str) ->
     assert scores[0].status is scores[1].status, f"{measure.name} depends on {why}"
     low, high = measure.bounds
     scale = high - low if np.isfinite(high - low) else max(1.0, abs(scores[0].value))
-    near = np.isclose(
-        *(each.value for each in scores), rtol=_TOLERANCE, atol=_TOLERANCE * scale, equal_nan=True
-    )
+    value, other_value = (each.value for each in scores)
+    near = np.isclose(value, other_value, rtol=_TOLERANCE, atol=_TOLERANCE * scale, equal_nan=True)
     assert near, f"{measure.name} depends on {why}: {scores[0].value} and {scores[1].value}"
 
 

@@ -241,7 +241,7 @@ def test_points_in_boxes(n):
 def test_a_population_must_be_there_and_have_the_keys():
     drawn = table_of(PEOPLE)
     assert "needs a table of the population" in score(KMap(), drawn).reason
-    assert "needs a table of the population" in score(KMap(population="nobody"), drawn).reason
+    assert "names a resource that is not declared" in score(KMap(population="nobody"), drawn).reason
     ages = {"p": table_of({"age": [1]})}
     assert "`sex`" in score(KMap(population="p"), drawn, resources=ages).reason
     other = score(KMap(population="p"), drawn, resources={"p": "not a table"})
