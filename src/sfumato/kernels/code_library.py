@@ -7,8 +7,6 @@ optimised code as before: kernels are as fast, and make the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,22 +61,6 @@ class InnerCompiler(compiler.Compiler):
 
 
 class OuterCompiler(InnerCompiler):
-    """Compiles what Python calls, and treats numba's own functions in it as it does ours."""
+    """Compiles what Python calls. Numba's own functions in it stay as they are: others may call them, too."""
 
     _library = OuterLibrary
-
-    def compile_extra(self, func: Any) -> Any:
-        """Compile; whoever compiles holds numba's lock."""
-        with _inner_libraries(self.state.targetctx.codegen()):
-            return super().compile_extra(func)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def _inner_libraries(code_generator: Any) -> Iterator[None]:
-    """Have what numba compiles meanwhile linked only."""
-    usual = code_generator._library_class  # noqa: SLF001  — numba has no other door
-    code_generator._library_class = InnerLibrary  # noqa: SLF001
-    try:
-        yield
-    finally:
-        code_generator._library_class = usual  # noqa: SLF001

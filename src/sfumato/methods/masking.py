@@ -66,7 +66,7 @@ class Masking(Method):
     """
 
     name = "masking"
-    vetted = "brute-forced: unit/methods/test_masking.py::test_no_more_than_the_first_characters_is_written"
+    vetted = "brute-forced: unit/methods/test_masking.py::test_no_more_than_what_stays_is_written"
     synonyms = (
         "data masking",
         "masking of identifiers",

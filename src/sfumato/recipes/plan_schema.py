@@ -78,8 +78,11 @@ def _value(hint: Any) -> Spec:
     if hint is Step:
         return _step()
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, EnumType) or origin is typing.Literal:
-        return {"enum": [each.value for each in hint] if isinstance(hint, EnumType) else list(inner)}
+    if isinstance(hint, EnumType):
+        members: list[Any] = list(hint)
+        return {"enum": [each.value for each in members]}
+    if origin is typing.Literal:
+        return {"enum": list(inner)}
     if origin is types.UnionType:
         return {"anyOf": [_value(each) for each in inner if each is not types.NoneType]}
     return _container(origin, inner) if inner else _record(hint)
@@ -97,7 +100,7 @@ def _container(origin: Any, inner: tuple[Any, ...]) -> Spec:
 def _record_by_name(hint: Any) -> Spec:
     """A record by its name in a table, which it does not say again."""
     is_named = is_dataclass(hint) and any(item.name == "name" for item in fields(hint))
-    return _record(hint, ("name",)) if is_named else _value(hint)  # type: ignore[arg-type]
+    return _record(hint, ("name",)) if is_named else _value(hint)
 
 
 def _step() -> Spec:

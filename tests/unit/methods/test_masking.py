@@ -108,7 +108,7 @@ def test_stars_and_generalised_values_are_refused():
     keep=st.integers(1, 6),
     end=st.sampled_from(["first", "last"]),
 )
-def test_no_more_than_the_characters_that_stay_is_written_and_read(values, keep, end):
+def test_no_more_than_what_stays_is_written(values, keep, end):
     release = masked(values, keep, pl.String, end=end)
     first, written = end == "first", pl.Series(texts(release), dtype=pl.String)
     again, known = parse_nodes(written, known=KnownValues({each for each in values if each is not None}, ()))
