@@ -498,24 +498,15 @@ class _MethodComparison:
     def _fresh_releases(
         self, recipe: Recipe, asked: Sequence[Measure] | Sequence[Demand], run: Run, turns: range
     ) -> Iterator[Evaluation]:
-        """Fresh runs of a recipe; of many persons each run looks for another part, together for all of them.
-
-        If at the first what else an intruder may do finds no more than the records as they are, then at none.
-        """
+        """Fresh runs of a recipe; of many persons each run looks for another part, in all for everybody."""
         case, measure, once = self.case, self.target.measure, len(turns) == 1 or not recipe.stochastic
         if self.demands or once or not case.may_draw_persons(measure):
             yield from evaluate_replicates(recipe, case, asked, run, turns)
             return
-        persons, plain = int(persons_of(case.table).max()) + 1, False
-        size = math.ceil(persons / len(turns))
+        size = math.ceil((int(persons_of(case.table).max()) + 1) / len(turns))
         for part, turn in enumerate(turns):
-            here = case.with_some_persons(size, part, plain=plain)
-            (found,) = evaluate_replicates(recipe, here, asked, run, [turn])
-            if part == 0:
-                bare = case.with_some_persons(size, part)
-                seen = evaluate(found.release, bare, asked, run.silent()).scores[str(measure)]
-                plain = seen.value == found.scores[str(measure)].value
-            yield found
+            here = case.with_some_persons(size, part, plain=False)
+            yield from evaluate_replicates(recipe, here, asked, run, [turn])
 
     def _range(
         self, level: LevelResult, mean: float, first: float, run: Run, turn: int
