@@ -2,8 +2,12 @@ import java.io.File;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.Set;
 import org.deidentifier.arx.ARXAnonymizer;
 import org.deidentifier.arx.ARXConfiguration;
+import org.deidentifier.arx.ARXCostBenefitConfiguration;
+import org.deidentifier.arx.ARXPopulationModel;
 import org.deidentifier.arx.ARXResult;
 import org.deidentifier.arx.AttributeType;
 import org.deidentifier.arx.AttributeType.Hierarchy;
@@ -32,7 +36,7 @@ public class ArxModels {
 
     static PrivacyCriterion model(String name, double level, String folder) throws Exception {
         switch (name) {
-            case "k": return null;
+            case "k": case "payout": return null;
             case "l distinct": return new DistinctLDiversity(SENSITIVE, (int) level);
             case "l entropy": return new EntropyLDiversity(SENSITIVE, level);
             case "l recursive": return new RecursiveCLDiversity(SENSITIVE, level, 3);
@@ -51,7 +55,7 @@ public class ArxModels {
         data.getHandle();
         for (int i = 0; i < data.getHandle().getNumColumns(); i++) {
             String column = data.getHandle().getAttributeName(i);
-            boolean learnt = column.equals(SENSITIVE) && !name.equals("k");
+            boolean learnt = column.equals(SENSITIVE) && !name.equals("k") && !name.equals("payout");
             AttributeType type = learnt ? AttributeType.SENSITIVE_ATTRIBUTE : hierarchy(folder, column);
             data.getDefinition().setAttributeType(column, type);
         }
@@ -62,13 +66,34 @@ public class ArxModels {
             asked.addPrivacyModel(more);
         }
         asked.setSuppressionLimit(suppression);
-        asked.setQualityModel(Metric.createLossMetric(AggregateFunction.GEOMETRIC_MEAN));
+        if (name.equals("payout")) {
+            asked.setCostBenefitConfiguration(ARXCostBenefitConfiguration.create().setPublisherBenefit(1200d)
+                .setPublisherLoss(300d).setAdversaryGain(300d).setAdversaryCost(4d));
+            asked.setQualityModel(Metric.createPublisherPayoutMetric(false));
+        } else {
+            asked.setQualityModel(Metric.createLossMetric(AggregateFunction.GEOMETRIC_MEAN));
+        }
         ThreadMXBean clock = ManagementFactory.getThreadMXBean();
         long began = clock.getCurrentThreadCpuTime();
         ARXResult result = new ARXAnonymizer().anonymize(data, asked);
         double seconds = (clock.getCurrentThreadCpuTime() - began) / 1e9;
         String loss = result.isResultAvailable() ? result.getGlobalOptimum().getHighestScore().toString() : "none";
         return String.format(java.util.Locale.ROOT, "%.3f\t%s", seconds, loss);
+    }
+
+    /** Distinction and separation of every combination of columns, and how many of these there are. */
+    static String combinations(String folder) throws Exception {
+        Data data = Data.create(new File(folder, "adult.csv"), StandardCharsets.UTF_8, ';');
+        Set<String> columns = new HashSet<>();
+        for (int i = 0; i < data.getHandle().getNumColumns(); i++) {
+            columns.add(data.getHandle().getAttributeName(i));
+        }
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long began = clock.getCurrentThreadCpuTime();
+        ARXPopulationModel people = ARXPopulationModel.create(1_000_000L);
+        int found = data.getHandle().getRiskEstimator(people, columns).getAttributeRisks().getAttributeRisks().length;
+        double seconds = (clock.getCurrentThreadCpuTime() - began) / 1e9;
+        return String.format(java.util.Locale.ROOT, "%.3f\t%d", seconds, found);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -78,7 +103,8 @@ public class ArxModels {
             String found = "";
             double level = Double.parseDouble(arguments[i + 1]), suppression = Double.parseDouble(arguments[i + 2]);
             for (int round = 0; round < rounds; round++) {
-                found = once(folder, arguments[i], level, suppression);
+                found = arguments[i].equals("combinations") ? combinations(folder)
+                    : once(folder, arguments[i], level, suppression);
             }
             System.out.println(arguments[i] + "\t" + suppression + "\t" + found);
         }
