@@ -581,7 +581,7 @@ BAD = {
     "negative noise": (
         ["protect", "correlated-noise", "people.csv", "-c", "age", "--ratio", "-1", "-o", "out.csv"], 2, "above 0",
     ),
-    "not a number": (["protect", "mdav", "people.csv", "--k", "five", "-o", "out.csv"], 2, "--k"),
+    "not a number": (["protect", "mdav", "people.csv", "--k", "five", "-o", "out.csv"], 2, "`k` of mdav must be a whole number"),
     "a text column": (["protect", "correlated-noise", "people.csv", "-c", "region", "--drop", "name", "-o", "out.csv"], 2, "nominal"),
     "an unknown method": (["protect", "mdaw", "people.csv", "-o", "out.csv"], 2, "`mdav`"),
     "an unknown verb": (["protekt"], 2, "`protect`"),

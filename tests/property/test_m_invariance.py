@@ -410,11 +410,11 @@ def chances_in(release, who, frequency):
 def inferred_by_brute_force(made, people):
     """The share of people beside counterfeits in some release whose most probable value is theirs."""
     counts = Counter(people.values())
-    frequency = {value: counts[value] / len(people) for value in ILLS}
+    frequency = {value: max(counts[value], 1e-6) / len(people) for value in ILLS}
     hits = []
     for who, ill in people.items():
         beside, now = chances_in(made[-1][0], who, frequency)
-        scores = {value: chance for value, chance in now.items() if frequency[value]}
+        scores = dict(now)
         for release, table in made[:-1]:
             if who in table.frame["who"].to_list():
                 also, then = chances_in(release, who, frequency)

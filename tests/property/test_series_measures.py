@@ -261,7 +261,9 @@ def test_another_owners_release_is_one_more():
     assert (alone.value, alone.baseline) == (0.5, 0.0)
     missing = IntersectionRisk(other="clinic").score(mine, RUN)
     assert missing.status is Status.REFUSED
-    assert "column of persons" in missing.reason
+    assert missing.reason == "`other` of intersection-risk names a resource that is not declared: `clinic`"
+    nobody = replace(mine, resources={"clinic": theirs.select(["area"])})
+    assert "column of persons" in IntersectionRisk(other="clinic").score(nobody, RUN).reason
 
 
 @pytest.mark.parametrize("measure", [IntersectionRisk(), MInvariance(), AveragingRisk()])

@@ -190,7 +190,8 @@ def _read_list(inner: tuple[Any, ...], value: object, name: str, makers: Makers)
     hints = (inner[0],) * len(value) if inner[-1] is Ellipsis else inner
     if len(value) != len(hints):
         raise PlanError(f"{name} must be a list of {len(hints)}, got: one of {len(value)}")
-    if inner[-1] is Ellipsis and {*map(type, value)} <= {*typing.get_args(inner[0])}:
+    plain = typing.get_args(inner[0]) if typing.get_origin(inner[0]) is types.UnionType else ()
+    if inner[-1] is Ellipsis and {*map(type, value)} <= {*plain}:
         return tuple(value)  # plain values, of which an order may have very many
     numbered = inner[0] in makers or is_dataclass(inner[0])
     faults: list[str] = []

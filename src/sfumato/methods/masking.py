@@ -31,7 +31,7 @@ class Masking(Method):
         y_{ij} = x_{ij}[1 \dots c_j]\;{*}\dots{*} \quad\text{or}\quad {*}\dots{*}\;x_{ij}[-c_j \dots -1]
 
     where :math:`c_j` is the number of characters that stay. If all values of a column have one length, there
-    is a star for each masked character (``9372*``, ``****1``), else one star for all of them (``E11*``). A
+    is a star for each masked character (``9372*``, ``*3721``), else one star for all of them (``E11*``). A
     value that would be shown entirely is shown as ``*``.
 
     See Also

@@ -27,6 +27,8 @@ from sfumato.risk._series import (
 )
 
 _Z_95 = 1.959964
+#: The number of people that a value of an earlier release counts for which nobody has now.
+_NOBODY_NOW = 1e-6
 
 
 class CounterfeitInference(SensitiveMeasure):
@@ -99,7 +101,7 @@ class CounterfeitInference(SensitiveMeasure):
     tells = Tells(
         places={"series": 4},
         record_sentence="an intruder who knows frequencies infers its value (1: yes): {:.0f}",
-        not_seen="It does not use that an intruder may know the algorithm, or other people of the bucket.",
+        not_seen="It does not test an intruder who knows the algorithm, or other people of the bucket.",
     )
     references = ("xiao2007minvariance",)
     vetted = "brute-forced: property/test_m_invariance.py::test_inference_among_counterfeits_by_all_sets"
@@ -173,7 +175,8 @@ class _FrequencyAttack:
         last = disclosed[-1]
         assert last is not None  # it is learnt from the release
         truths = own.values[own.starts[own.of_record]]
-        frequency = np.bincount(truths + 1, minlength=own.space + 1) / len(truths)
+        counts = np.bincount(truths + 1, minlength=own.space + 1)
+        frequency = np.maximum(counts, _NOBODY_NOW) / len(truths)
         pairs, places = list[tuple[DisclosedValues, Floats]](), list[Ints]()
         attacked = np.zeros(len(rows), dtype=np.bool_)
         for each, wave in zip(disclosed, waves, strict=True):
@@ -190,8 +193,7 @@ class _FrequencyAttack:
             places.append(np.where(same, there, -1))
         records = np.flatnonzero(attacked & (rows >= 0))
         owners, values = last.laid_out(last.of_record[records])
-        with np.errstate(divide="ignore"):
-            logs = np.log(frequency)[values + 1]
+        logs = np.log(frequency)[values + 1]
         for (each, factors), there in zip(pairs, places, strict=True):
             seen = there[records]
             known = np.flatnonzero(seen[owners] >= 0)
@@ -233,8 +235,7 @@ def _factors(disclosed: DisclosedValues, real: Ints, frequency: Floats) -> Float
     beside = (real < np.bincount(owners, disclosed.counts, len(disclosed.sizes))) & (real > 0)
     if (disclosed.counts[beside[owners]] > 1).any():
         return None
-    with np.errstate(divide="ignore"):
-        factors = -np.log(np.maximum(frequency[disclosed.values + 1], 1e-300))
+    factors = -np.log(frequency[disclosed.values + 1])
     for size in np.unique(disclosed.sizes[beside]).tolist():
         classes = np.flatnonzero(beside & (disclosed.sizes == size))
         pairs = disclosed.starts[classes][:, None] + np.arange(size)

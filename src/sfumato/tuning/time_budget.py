@@ -145,9 +145,8 @@ def fitting(seconds: float, each: float) -> int:
 
 
 #: Of the time of a whole release: what methods that enforce it may take, of which this share is planned with,
-#: and their least seconds, so that of small data all of them are tried however few minutes there are: by the
-#: clock, of which a busy machine takes its part, and of work.
-_ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE, _LEAST_WORK = 0.5, 0.5, 90.0, 20.0
+#: and their least seconds, so that of small data all of them are tried however few minutes there are.
+_ENFORCING, _SURE_TO_ENFORCE, _LEAST_TO_ENFORCE = 0.5, 0.5, 40.0
 #: The least and most that is kept for carrying out, measuring and writing, and how many judged runs that is.
 _LEAST_TO_TELL: Final = 20.0
 _LEAST_KEPT, _MOST_KEPT, _RUNS_KEPT = 0.25, 0.5, 12
@@ -168,9 +167,8 @@ class Shares:
 
     def of_fallbacks(self) -> TimeBudget:
         """The watch of the methods that enforce what is required."""
-        planned = _ENFORCING * self.left
-        seconds, work = max(planned, _LEAST_TO_ENFORCE), max(_SURE_TO_ENFORCE * planned, _LEAST_WORK)
-        return TimeBudget(seconds, self._clock_at_work, work=WorkClock(), sure=work / seconds)
+        seconds = max(_ENFORCING * self.left, _LEAST_TO_ENFORCE)
+        return TimeBudget(seconds, self._clock_at_work, work=WorkClock(), sure=_SURE_TO_ENFORCE)
 
     def _clock_at_work(self) -> float:
         """The clock without the time in which kernels were compiled."""

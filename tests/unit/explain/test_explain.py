@@ -445,7 +445,14 @@ def test_what_dbrl_says():
     assert meaning.side == "lower is safer; it lies between 0 and 1"
     assert meaning.guessing == "`baseline` is what guessing finds."
     assert "    P(T, T') = 1/N Σ_{n=1}^N χ_n/|B_n|\n" in meaning.definition
-    assert list(meaning.notes) == ["How to read it", "Doubt", "Missing", "Units", "Cost"]
+    assert list(meaning.notes) == [
+        "How to read it",
+        "Doubt",
+        "Missing",
+        "Units",
+        "Cost",
+        "How it was checked",
+    ]
     assert meaning.literature[0].startswith("J. Herranz")
 
 

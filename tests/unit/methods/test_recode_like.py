@@ -15,7 +15,7 @@ from sfumato.data.generalised.suppressing import to_missing, to_wildcard
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, UnknownNameError, UnreachableError
+from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
 from sfumato.front import protect
 from sfumato.methods.recode_like import RecodeLike, learning
 
@@ -156,7 +156,7 @@ def test_an_empty_release_covers_nobody():
 
 def test_refusals():
     table = Table(pl.DataFrame({"age": [25]}), AGES)
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(PlanError, match="`like` of recode-like names a resource that is not declared"):
         protect(table, RecodeLike(), columns=["age"])
     with pytest.raises(RefusedError, match="`first` lacks keys that recode-like needs: `age`"):
         recoded(table, towns_like("Ely"))

@@ -14,7 +14,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, RefusedError, UnknownNameError
+from sfumato.errors import DataError, PlanError, RefusedError
 from sfumato.front import protect
 from sfumato.methods.noise import UncorrelatedNoise
 from sfumato.methods.regeneration import MARGINALS, Regeneration, masked_cells, masked_marginals
@@ -155,7 +155,7 @@ def test_marginals_that_are_none():
         filled(table, Table(counts, MARGINALS))
     with pytest.raises(RefusedError, match="must name a table with the columns column, value, count"):
         filled(table, table_of(["a"]))
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(PlanError, match="`marginals` of regeneration names a resource that is not declared"):
         protect(table, Regeneration(marginals="nowhere"), columns=["a"])
     with pytest.raises(RefusedError, match="cannot fill generalised"):
         filled(table, masked="missing")

@@ -18,7 +18,7 @@ from sfumato.core.run import Run
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.errors import DataError, PlanError, RefusedError, UnknownNameError, UnreachableError
+from sfumato.errors import DataError, PlanError, RefusedError, UnreachableError
 from sfumato.methods.microaggregation import Mdav
 from sfumato.methods.noise import CorrelatedNoise
 from sfumato.methods.swapping import RankSwapping
@@ -583,7 +583,7 @@ def test_resources_reach_the_step():
     table = table_of({"x": [1.0, 2.0]})
     run = Run(seed=1, resources={"population": table_of({"x": [100.0, 300.0]})})
     assert Recipe.of(Shift()).apply(table, run).table.frame["x"].to_list() == [201.0, 202.0]
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(PlanError, match="`source` of shift names a resource that is not declared"):
         Recipe.of(Shift(source="nowhere")).apply(table, run)
 
 

@@ -117,7 +117,7 @@ def test_the_owner_is_told_and_nothing_private_is_among_it(waves):
     assert said["earlier"] == 1
     assert said["persons_in_common"] == 90
     assert [each["measure"] for each in said["measures"]] == [
-        "intersection-risk", "averaging-risk", "difference-risk", "m-invariance",
+        "intersection-risk", "averaging-risk", "difference-risk", "m-invariance", "counterfeit-inference",
     ]  # fmt: skip
     averaging = said["measures"][1]
     assert averaging["value"] <= averaging["baseline"] + 0.02
