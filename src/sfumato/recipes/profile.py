@@ -22,9 +22,10 @@ from sfumato.core.references import references
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure
 from sfumato.core.waves import SERIES, Waves
+from sfumato.data.guess.facts import is_about
 from sfumato.data.records import Makers, gathering, parse_toml, raise_all, read_record, read_text, read_values
 from sfumato.data.scenario import CONTROL, Scenario
-from sfumato.data.schema import Kind, Role, Schema
+from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, UnknownNameError, quoted
 from sfumato.recipes.demand import Demand, repeated_names, scenario_names
@@ -49,7 +50,8 @@ _DTYPES: Mapping[Kind, Any] = {
 class Intruder:
     """A scenario for tables that are not known yet: the columns known are said by role and kind.
 
-    ``columns`` names them instead, for a profile that is made for one table.
+    Who knows dates knows ages, too, whatever their kind is. ``columns`` names them instead, for a profile
+    that is made for one table.
     """
 
     name: str
@@ -72,7 +74,10 @@ class Intruder:
             named = {column.name for column in schema.columns if column.role in self.roles}
             if Role.KEY in self.roles:
                 named |= set(schema.resolve(keys) if keys else schema.known_columns())
-        return tuple(name for name in schema.names if name in named and schema[name].kind in self.kinds)
+        return tuple(each.name for each in schema.columns if each.name in named and self._knows_kind(each))
+
+    def _knows_kind(self, column: Column) -> bool:
+        return column.kind in self.kinds or (Kind.DATE in self.kinds and is_about(column.name, "age"))
 
     def scenario(self, schema: Schema, keys: Sequence[str] = ()) -> Scenario:
         """The scenario in a table."""

@@ -12,7 +12,7 @@ from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.errors import PlanError, ReadError, UnknownNameError
 from sfumato.recipes.parts import Output
 from sfumato.recipes.plan import Plan
-from sfumato.recipes.profile import Profile
+from sfumato.recipes.profile import Intruder, Profile
 
 SCHEMA = Schema(
     (
@@ -145,6 +145,16 @@ def test_intruders_know_columns_by_role_and_kind():
     assert asked[0].scenario.columns == ("sex", "born")
     assert asked[-1].scenario.columns == ("sex", "born", "income")
     assert Profile.load("public").left_out(SCHEMA) == ()
+
+
+def test_who_knows_birthdays_knows_ages_in_whatever_kind_they_are():
+    numbers = ("age", "Alter", "birthYear", "birth_weight", "wage", "income")
+    schema = Schema(tuple(Column(name, Kind.CONTINUOUS, Role.KEY) for name in numbers))
+    first, *_ = Profile.load("public").requirements(schema)
+    assert texts([first]) == ["acquaintance: k-anonymity >= 10"]
+    assert first.scenario.columns == ("age", "Alter", "birthYear")
+    of_amounts = Intruder("an office", "it knows amounts", kinds=(Kind.NOMINAL,))
+    assert of_amounts.knows(schema) == ()
 
 
 def test_what_does_not_apply_is_left_out_and_said():

@@ -166,6 +166,12 @@ class Facts:
         return float(self.sample.str.contains(shape).mean() or 0.0) if len(self.sample) else 0.0  # type: ignore[arg-type]
 
 
+def is_about(name: str, what: str) -> bool:
+    """Whether the name of a column is likeliest that of an age, a place …: see `Concept.about`."""
+    concepts = Facts(pl.Series(name, [], dtype=pl.String)).concepts
+    return bool(concepts) and concepts[0].about == what
+
+
 def _every_nth(series: pl.Series, count: int) -> pl.Series:
     """At most so many values, evenly from all parts."""
     return series.gather_every(max(1, -(-len(series) // count)))

@@ -23,7 +23,8 @@ class Concept:
     """What a column may be about: the words for it, the role it has then, and how sure that is.
 
     ``numbers`` is what whole numbers are there (label, quantity, grade); a ``trait`` stays with a person.
-    ``about`` is what rules may ask for: a place (smaller than a State), a state (or country), an origin.
+    ``about`` is what rules may ask for: an age (or year of birth), a place (smaller than a State),
+    a state (or country), an origin.
     """
 
     what: str
