@@ -60,7 +60,7 @@ def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.Da
             values = [leaves[leaf] for leaf in every[starts[code] : starts[code + 1]]]
             members[place] = [*named_in(texts[place]), REST] if has_rest(texts[place]) else values
     members = {place: own for place, own in members.items() if len(own) > SHOWN + has_rest(texts[place])}
-    taken = set(nodes.leaves) | set(texts)
+    taken = {*nodes.leaves.to_list(), *texts}
     numbered = (f"group {number}" for number in count(1))  # gone through once, however many labels need one
     names = []
     for place in members:

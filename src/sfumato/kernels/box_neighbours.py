@@ -246,7 +246,9 @@ def _count_common(  # noqa: PLR0917  — two searches
     marks = np.full((2, size), -1, dtype=np.int64)
     for i in range(len(points)):
         counts[i, 0], _ = _mark(points[i], leaves, radii[i], owners, marks, i)
-        counts[i, 1:] = _mark(others[i], other_leaves, other_radii[i], other_owners, marks[::-1], i)
+        counts[i, 1], counts[i, 2] = _mark(
+            others[i], other_leaves, other_radii[i], other_owners, marks[::-1], i
+        )
     return counts
 
 

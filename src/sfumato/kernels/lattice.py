@@ -120,7 +120,8 @@ def _rehash(numbers: npt.NDArray[np.uint64]) -> tuple[Ints, npt.NDArray[np.uint6
 def _double_room(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The same array with as much room again."""
     found = np.empty(2 * len(values), dtype=values.dtype)
-    found[: len(values)] = values
+    for place in range(len(values)):  # a slice takes seconds to compile, because its errors speak
+        found[place] = values[place]
     return found
 
 

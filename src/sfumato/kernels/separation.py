@@ -66,12 +66,15 @@ def _search(values: Codes, nexts: Codes, counts: Ints, largest: int, found: Sepa
     settled, done = np.zeros((n_columns + 1, 3), np.int64), np.zeros(n_columns, np.int64)
     width = values.max() + 1
     room = np.zeros(width, np.int64), np.zeros(width, np.int64), np.zeros(width, np.int64)
-    rests[0], sizes[0], ends[0, 0], n_groups[0] = np.arange(n), counts, n, 1
+    ends[0, 0], n_groups[0] = n, 1
+    for i in range(n):  # to copy a row takes seconds to compile, because its errors speak
+        rests[0, i], sizes[0, i] = i, counts[i]
     subset, n_taken, place, level, last = np.int64(0), 0, 0, 0, n_columns - 1
     while level >= 0:
         before, below = (rests[level], sizes[level], ends[level, : n_groups[level]]), min(level + 1, last)
         after = rests[below], sizes[below], ends[below]
-        settled[level + 1] = settled[level]
+        for part in range(3):
+            settled[level + 1, part] = settled[level, part]
         if done[level] == 0:
             subset |= np.int64(1) << level
             n_taken += 1

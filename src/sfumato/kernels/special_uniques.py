@@ -229,7 +229,8 @@ def _number_groups(depth: int, n_places: int, nodes: Nodes, room: Room) -> None:
         number = numbers[places[i]]
         groups[depth + 1, i] = number if number >= 0 else n_groups
         n_left += number >= 0
-    state[depth + 1] = state[depth]
+    for part in range(state.shape[1]):  # to copy a row takes seconds to compile, because its errors speak
+        state[depth + 1, part] = state[depth, part]
     state[depth + 1, 2] = n_groups + 1
     if n_left > _LEFT * n:
         return

@@ -264,12 +264,15 @@ def _ask_few(
 def _settle(records: KeyRecords, settled: SafeRecords, rows: Ints, keys_shown: int, terms: Terms) -> Ints:
     found = _group_records(records, rows, keys_shown)
     n_groups, k = len(found.persons), terms.k
-    homes = np.full(n_groups, -1, dtype=np.int64)
-    needs = k - found.persons
+    homes, needs = np.full(n_groups, -1, dtype=np.int64), np.empty(n_groups, dtype=np.int64)
+    n_in_need = 0
+    for group in range(n_groups):  # numpy's own maximum takes half a second to compile
+        needs[group] = k - found.persons[group]
+        n_in_need += needs[group] > 0
     prices = np.zeros(n_groups)
     helpers = np.empty((settled.counts[0], 2), dtype=np.int64)
     n_helpers = 0
-    if n_groups and needs.max() > 0:
+    if n_in_need:
         answers = _Answers(homes, needs, prices, helpers)
         n_helpers = _ask(records, settled, (found, keys_shown), terms, answers)
     left = 0.0

@@ -14,6 +14,7 @@ from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs
 from sfumato.kernels.groups import farthest
 from sfumato.kernels.mondrian import parts
 from sfumato.kernels.threads import CompileAllowance
+from sfumato.kernels.trees import codes
 from sfumato.testing import table_of
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
@@ -146,6 +147,19 @@ def test_groups_around_the_farthest(grouping, n, n_columns, k, how, monkeypatch)
     points = places(n, n_columns, how)
     told = {"gain": 0.5} if grouping == "vmdav" else {}
     kernel, small = both_ways(monkeypatch, lambda: getattr(farthest, grouping)(points, k, **told))
+    np.testing.assert_array_equal(small, kernel)
+
+
+@pytest.mark.parametrize("n_numbers", [0, 2])
+@pytest.mark.parametrize(("n", "k"), [(20, 2), (300, 3), (420, 7)])
+def test_groups_of_categories_around_the_farthest(n, k, n_numbers, monkeypatch):
+    monkeypatch.setattr(codes, "FEWEST_RECORDS", 1)
+    rng = np.random.default_rng(10)
+    blocks = [np.vstack((np.eye(size) * width, np.zeros(size))) for size, width in ((5, 1.0), (12, 0.7))]
+    drawn = [block[rng.integers(0, len(block), n)] for block in blocks]
+    points = np.hstack((*drawn, rng.integers(0, 4, (n, n_numbers)) / 3, drawn[0][::-1]))
+    assert codes.encode(points) is not None
+    kernel, small = both_ways(monkeypatch, lambda: farthest.mdav(points, k))
     np.testing.assert_array_equal(small, kernel)
 
 

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import polars as pl
+
 STAR = "*"
 #: What is cut short of codes of digits: so short that all of them can be listed.
 LISTED = re.compile(r"(?=.{3,5}$)(?:[0-9]+\*+|\*+[0-9]+)")
@@ -36,12 +38,18 @@ def stands_for(cut: str, value: str) -> bool:
     return value.endswith(kept_part(cut)) if _keeps_end(cut) else value.startswith(kept_part(cut))
 
 
+def all_like(values: pl.Series, cut: str) -> bool:
+    """Whether all of some texts begin, or end, like one that is cut short."""
+    kept = kept_part(cut)
+    return bool((values.str.ends_with(kept) if _keeps_end(cut) else values.str.starts_with(kept)).all())
+
+
 def codes_of(cut: str) -> list[str]:
     """Every code of digits that is cut short so: ``93***`` is 93000 to 93999; of stars only, all."""
     known = kept_part(cut)
     left = len(cut) - len(known)
-    rests = (f"{rest:0{left}d}" for rest in range(10**left))
-    return [rest + known if _keeps_end(cut) else known + rest for rest in rests]
+    begin, end = ("", known) if _keeps_end(cut) else (known, "")
+    return [f"{begin}{rest:0{left}d}{end}" for rest in range(10**left)]
 
 
 def have_one_length(codes: Sequence[str]) -> bool:

@@ -89,7 +89,7 @@ def _with_domain(table: Table, name: str, domain: Collection[str]) -> Table:
     owners = np.repeat(np.arange(len(wild)), nodes.sizes)
     named = np.isin(np.arange(len(nodes.leaves)), nodes.members[(shown & ~wild)[owners]])
     keep = named | nodes.leaves.is_in(list(domain)).to_numpy()
-    more = sorted(set(domain).difference(nodes.leaves))
+    more = sorted(set(domain).difference(nodes.leaves.to_list()))
     if keep.all() and not more:
         return table
     leaves = pl.Series("leaves", [*nodes.leaves.filter(keep), *more], dtype=pl.String)

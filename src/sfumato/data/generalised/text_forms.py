@@ -21,6 +21,7 @@ from sfumato.data.generalised.cut_codes import (
     CUT,
     LISTED,
     SortedValues,
+    all_like,
     codes_of,
     have_one_length,
     kept_part,
@@ -97,7 +98,7 @@ def _end_texts(values: pl.Series) -> pl.Series:
 def _node_texts(nodes: Nodes, used: Codes) -> list[str | None]:
     # All at once: a series for each label would take most of the time of writing a release of many groups.
     labels, exact = nodes.labels.to_list(), _escape_texts(nodes.leaves).to_list()
-    in_braces = [_escape_in_braces(leaf) for leaf in nodes.leaves]
+    in_braces = [_escape_in_braces(leaf) for leaf in nodes.leaves.to_list()]
     members, starts = nodes.members.tolist(), nodes.starts.tolist()
     texts: list[str | None] = []
     for code, by_label in zip(used.tolist(), shown_by_label(nodes, used), strict=True):
@@ -143,9 +144,9 @@ def stands_for_all(nodes: Nodes, code: int) -> bool:
     if label in members:  # it is an exact value with a star
         return False
     if LISTED.fullmatch(label) and nodes.of_digits == len(label):
-        return len(members) == 10 ** label.count(WILDCARD) and set(members) == set(codes_of(label))
+        return members.n_unique() == 10 ** label.count(WILDCARD) and all_like(members, label)
     like = nodes.sorted_leaves.like(label)
-    return len(like) == len(members) and set(like) == set(members)
+    return len(like) == len(members) and set(like) == set(members.to_list())
 
 
 def joined_nodes(tables: Sequence[Nodes]) -> Nodes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -73,19 +74,20 @@ def mdav(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         return np.arange(len(points))
     groups = np.full(len(points), -1, dtype=np.int64)
     places = centre_and_scale(points)
-    coded_records = codes.encode(places)
-    if coded_records is None:
+    with _by_numpy_if_few(points, 2 * k):
+        coded_records = codes.encode(places)
+        if coded_records is None:
 
-        def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
-            _form_pairs(tree, k, groups, n_rounds, floor)
+            def form(tree: BoundingBoxTree, n_rounds: int, floor: int) -> None:
+                _form_pairs(tree, k, groups, n_rounds, floor)
 
-        rest = _use_up(places, groups, least=2 * k, form=form, tick=tick)
-    else:
+            rest = _use_up(places, groups, least=2 * k, form=form, tick=tick)
+        else:
 
-        def form_coded(tree: codes.CodedTree, n_rounds: int, floor: int) -> None:
-            _form_coded_pairs(coded_records, tree, k, groups, n_rounds, floor)
+            def form_coded(tree: codes.CodedTree, n_rounds: int, floor: int) -> None:
+                _form_coded_pairs(coded_records, tree, k, groups, n_rounds, floor)
 
-        rest = _use_up(coded_records, groups, least=2 * k, form=form_coded, tick=tick, plant=codes.plant)
+            rest = _use_up(coded_records, groups, least=2 * k, form=form_coded, tick=tick, plant=codes.plant)
     groups[rest] = groups.max(initial=-1) + 1
     return groups
 
@@ -126,7 +128,8 @@ def cbfs(points: Floats, k: int, *, tick: Tick | None = None) -> Ints:
         _form_one_by_one(tree, k, groups, n_rounds, floor)
 
     places = centre_and_scale(points)
-    rest = _use_up(places, groups, least=k, form=form, tick=tick)
+    with _by_numpy_if_few(points, k):
+        rest = _use_up(places, groups, least=k, form=form, tick=tick)
     _place_rest(places, groups, rest, k)  # all of them fit even into one group of k
     return groups
 
@@ -183,9 +186,15 @@ def vmdav(points: Floats, k: int, gain: float, *, tick: Tick | None = None) -> I
             centroid[:] = tree.sums[0] / tree.counts[0]
         _form_variable(tree, k, gain, places, centroid, groups, tally, n_rounds, floor)
 
-    rest = _use_up(places, groups, least=k, form=form, tick=tick)
+    with _by_numpy_if_few(points, k):
+        rest = _use_up(places, groups, least=k, form=form, tick=tick)
     _place_rest(places, groups, rest, k)
     return groups
+
+
+def _by_numpy_if_few(points: Floats, least: int) -> AbstractContextManager[None]:
+    """Have numpy search, where groups of so many are formed among few records: compiling takes longer."""
+    return by_python(_ALLOWANCE.takes(len(points) ** 2 // least))
 
 
 def refuse_unfit(points: Floats, k: int) -> None:
@@ -212,19 +221,17 @@ def _use_up(
     n = len(groups)
     n_rounds = 8
     remaining = np.arange(n)
-    is_small = isinstance(points, np.ndarray) and _ALLOWANCE.takes(n * n // least)  # codes have no numpy
-    with by_python(is_small):
-        while len(remaining) >= least:
-            # A tree grows loose as it empties, so it is built anew each time half of it has gone.
-            tree = plant(points, remaining)
-            floor = max(least, len(remaining) // 2)
-            while tree.counts[0] >= floor:
-                began = time.perf_counter()
-                form(tree, n_rounds, floor)
-                n_rounds = next_size(n_rounds, began)
-                if tick is not None:
-                    tick(n - int(tree.counts[0]), n)
-            remaining = np.flatnonzero(groups < 0)
+    while len(remaining) >= least:
+        # A tree grows loose as it empties, so it is built anew each time half of it has gone.
+        tree = plant(points, remaining)
+        floor = max(least, len(remaining) // 2)
+        while tree.counts[0] >= floor:
+            began = time.perf_counter()
+            form(tree, n_rounds, floor)
+            n_rounds = next_size(n_rounds, began)
+            if tick is not None:
+                tick(n - int(tree.counts[0]), n)
+        remaining = np.flatnonzero(groups < 0)
     return remaining
 
 

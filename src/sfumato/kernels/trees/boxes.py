@@ -12,7 +12,7 @@ arrays takes longer than to answer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -299,10 +299,14 @@ def _bound_far(tree: BoundingBoxTree, node: int, query: Floats, away: Floats, sq
 
 def _search_small(tree: BoundingBoxTree, query: Floats, sign: float, keys: Floats, found: Ints) -> None:
     """As `search`, in the same order; all distances and bounds are taken at once, by numpy."""
-    n_inner = len(tree.records) - 1
     by_slot = sign * _sum_squares(tree.coordinates - query[:, None], axis=1)
-    bounds = _bound_all(tree, query, sign).tolist()
-    counts, firsts = tree.counts.tolist(), tree.firsts.tolist()
+    descend(tree, by_slot, _bound_all(tree, query, sign), keys, found)
+
+
+def descend(tree: Any, by_slot: Floats, bounds: Floats, keys: Floats, found: Ints) -> None:
+    """Fill the heap from the keys [leaf, slot] of the records and the bounds of the nodes, as kernels do."""
+    n_inner = len(tree.records) - 1
+    of_node, counts, firsts = bounds.tolist(), tree.counts.tolist(), tree.firsts.tolist()
     keys[:], found[:] = np.inf, len(tree.homes)
     nodes = [(0, -np.inf)]
     while nodes:
@@ -318,7 +322,7 @@ def _search_small(tree: BoundingBoxTree, query: Floats, sign: float, keys: Float
                     replace_worst(keys, found, key, record)
             continue
         left, right = 2 * node + 1, 2 * node + 2
-        of_left, of_right = bounds[left], bounds[right]
+        of_left, of_right = of_node[left], of_node[right]
         if of_left < of_right or (of_left == of_right and firsts[left] < firsts[right]):
             left, right, of_left, of_right = right, left, of_right, of_left
         nodes += [(left, of_left), (right, of_right)]

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.kernels.arrays import Codes, Floats, Ints
 from sfumato.kernels.compiling import njit
 from sfumato.kernels.trees import planting
-from sfumato.kernels.trees.boxes import LEAF, LOOSE, replace_worst
+from sfumato.kernels.trees.boxes import LEAF, LOOSE, descend, replace_worst
 from sfumato.kernels.trees.planting import MAX_DEPTH
 
 MAX_CODES = 64  # of one block: as many as a whole number has bits
@@ -92,25 +92,36 @@ def _find_blocks(points: Floats) -> tuple[Ints, Ints, Codes, Ints]:
     n, n_columns = points.shape
     starts, ends = np.zeros(n_columns, np.int64), np.zeros(n_columns, np.int64)
     codes, n_codes = np.zeros((n_columns // 2 + 1, n), np.int32), np.zeros(n_columns, np.int64)
-    refined = np.zeros(n, np.int32)
     n_blocks, begin = 0, 0
     while begin < n_columns:
-        codes[n_blocks] = 0
+        here, refined = np.zeros(n, np.int32), np.zeros(n, np.int32)
         size, end = 1, begin
         while end < n_columns:
-            more = _refine(points[:, end], codes[n_blocks], size, refined)
+            more = _refine(points[:, end], here, size, refined)
             if more > MAX_CODES or (end > begin and more > size + 1):
                 break
-            codes[n_blocks] = refined
+            here, refined = refined, here
             size, end = more, end + 1
         if end > begin + 1:  # a column by itself is as well a number
             starts[n_blocks], ends[n_blocks], n_codes[n_blocks] = begin, end, size
+            for record in range(n):  # to copy a row takes seconds to compile, because its errors speak
+                codes[n_blocks, record] = here[record]
             n_blocks += 1
         begin = max(end, begin + 1)
     return starts[:n_blocks], ends[:n_blocks], codes[:n_blocks], n_codes[:n_blocks]
 
 
-@njit(cache=True, nogil=True)
+def _refine_few(values: Floats, codes: Codes, size: int, refined: Codes) -> int:  # noqa: ARG001
+    """As `_refine`, by numpy."""
+    own = np.unique(values, return_inverse=True)[1]
+    _, firsts, pairs = np.unique(codes * np.int64(len(values)) + own, return_index=True, return_inverse=True)
+    if len(firsts) > MAX_CODES:
+        return MAX_CODES + 1
+    refined[:] = np.argsort(np.argsort(firsts))[pairs]
+    return len(firsts)
+
+
+@njit(_refine_few, cache=True, nogil=True)
 def _refine(values: Floats, codes: Codes, size: int, refined: Codes) -> int:
     """Number the pairs of code and value; return how many there are, or one more than there may be."""
     heads, nexts = np.full(size, -1), np.full(MAX_CODES, -1)
@@ -171,7 +182,19 @@ def _fill(tree: CodedTree) -> None:
         _sum_up_node(tree, node)
 
 
-@njit(cache=True, nogil=True)
+def _sum_up_few(tree: CodedTree, leaf: int) -> None:
+    """As `_sum_up_leaf`, by numpy."""
+    node = len(tree.records) - 1 + leaf
+    count = int(tree.counts[node])
+    tree.firsts[node] = tree.records[leaf, :count].min(initial=len(tree.homes))
+    values = tree.numbers[leaf, :, :count]
+    tree.lows[node] = values.min(axis=1, initial=np.inf)
+    tree.highs[node] = values.max(axis=1, initial=-np.inf)
+    tree.sums[node] = values.cumsum(axis=1)[:, -1] if count else 0.0  # in the order of the slots
+    tree.masks[node] = np.bitwise_or.reduce(1 << tree.codes[leaf, :, :count].astype(np.int64), axis=1)
+
+
+@njit(_sum_up_few, cache=True, nogil=True)
 def _sum_up_leaf(tree: CodedTree, leaf: int) -> None:
     """Set box, sets, sums and lowest record of a leaf from its records."""
     node = len(tree.records) - 1 + leaf
@@ -240,7 +263,13 @@ def settle(tree: CodedTree, records: Ints) -> None:
                 _sum_up_node(tree, node)
 
 
-@njit(cache=True, nogil=True)
+def _query_of_few_records(coded: CodedRecords, record: int) -> Query:
+    """As `query_of_record`, by numpy."""
+    own = np.arange(coded.codes.shape[1]), coded.codes[record]
+    return Query(coded.numbers[record].copy(), coded.tables[own], coded.orders[own])
+
+
+@njit(_query_of_few_records, cache=True, nogil=True)
 def query_of_record(coded: CodedRecords, record: int) -> Query:
     """Search from where a record lies."""
     n_blocks = coded.codes.shape[1]
@@ -253,7 +282,15 @@ def query_of_record(coded: CodedRecords, record: int) -> Query:
     return Query(coded.numbers[record].copy(), tables, orders)
 
 
-@njit(cache=True, nogil=True)
+def _query_of_few_means(coded: CodedRecords, tree: CodedTree) -> Query:
+    """As `query_of_mean`, by numpy, in the same order of sums; no search by numpy asks for the orders."""
+    shares = tree.remaining / tree.counts[0]
+    means = (shares[:, :, None] * coded.places).cumsum(axis=1)[:, -1]
+    apart = coded.places - means[:, None]
+    return Query(tree.sums[0] / tree.counts[0], (apart * apart).cumsum(axis=2)[:, :, -1], coded.orders[:, 0])
+
+
+@njit(_query_of_few_means, cache=True, nogil=True)
 def query_of_mean(coded: CodedRecords, tree: CodedTree) -> Query:
     """Search from the mean of the records that remain."""
     n_blocks, _, n_coordinates = coded.places.shape
@@ -335,7 +372,25 @@ def _scan(tree: CodedTree, leaf: int, query: Query, distances: Floats) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+def _search_few(tree: CodedTree, query: Query, sizes: Ints, sign: float, keys: Floats, found: Ints) -> None:  # noqa: ARG001, PLR0917
+    """As `search`, by numpy: all distances and bounds are taken at once."""
+    differences = tree.numbers - query.numbers[:, None]
+    by_code = query.tables[np.arange(len(query.tables))[:, None], tree.codes]
+    by_slot = np.concatenate((differences * differences, by_code), axis=1).cumsum(axis=1)[:, -1]
+    there, bounds = tree.counts > 0, np.full(len(tree.counts), np.inf)
+    over, under = tree.lows[there] - query.numbers, query.numbers - tree.highs[there]
+    is_below = (tree.masks[there, :, None] >> np.arange(MAX_CODES) & 1).astype(np.bool_)
+    if sign > 0:
+        gaps = np.maximum(np.maximum(over, under), 0.0)
+        of_codes = np.where(is_below, query.tables, np.inf).min(axis=2)
+    else:
+        gaps = np.maximum(-over, -under)
+        of_codes = np.where(is_below, query.tables, -np.inf).max(axis=2)
+    bounds[there] = sign * np.concatenate((gaps * gaps, of_codes), axis=1).cumsum(axis=1)[:, -1]
+    descend(tree, sign * by_slot, bounds, keys, found)
+
+
+@njit(_search_few, cache=True, nogil=True)
 def search(tree: CodedTree, query: Query, sizes: Ints, sign: float, keys: Floats, found: Ints) -> None:  # noqa: PLR0917
     """Fill the heap (``keys``, ``found``) with the records of least key, the lowest of equals."""
     n_inner = len(tree.records) - 1
