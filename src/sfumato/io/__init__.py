@@ -21,6 +21,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
 from sfumato.data.guess.columns import guess_schema
+from sfumato.data.hidden_content import unsigned_zeros
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.engines.stream import available_memory
@@ -297,6 +298,7 @@ def _plain(
     With ``short`` large groups are written by their labels, which the codebook explains.
     """
     table = data if isinstance(data, Table) else Table(data, _bare_schema(data))
+    table = replace(table, frame=table.frame.with_columns(unsigned_zeros(series) for series in table.frame))
     texts, lines = [], []
     for series in table.frame:
         nodes = table.nodes.get(series.name)
