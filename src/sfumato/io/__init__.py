@@ -85,6 +85,7 @@ def read_contents(
     rows: int | None = None,
     sheet: str | None = None,
     header: bool | None = None,
+    text: Collection[str] = (),
 ) -> Contents:
     """Read a file as it stands, with what it says of its columns; generalised values and dates stay text.
 
@@ -103,11 +104,13 @@ def read_contents(
         The sheet of an Excel workbook; the largest when not given.
     header
         Whether the first line of a delimited text holds names; found out when not given.
+    text
+        Columns that are kept as they are written.
     """
     place, address = stdin_file() if str(path) == STDIN else Path(path), addresses.is_address(path)
     if not address and not place.name:  # "", `.` and `/`
         _require_file(place)
-    text = frozenset() if schema is None else as_text(schema)
+    text = frozenset(text) if schema is None else as_text(schema).union(text)
     lines = None if address else codebook.read_lines(place)
     options = Options(
         delimiter=delimiter,
