@@ -372,6 +372,16 @@ def test_numbers_and_dates_of_earlier_signatures_come_back():
     assert two.tables["st"].frame["ill"].sort().to_list() == first.frame["ill"].sort().to_list()
 
 
+def test_truth_values_are_released_like_any_other():
+    schema = SCHEMA.replace(Column("ill", Kind.NOMINAL, Role.SENSITIVE))
+    ill = [True, False, True, True, False]
+    table = Table(pl.DataFrame({"who": range(5), "age": range(20, 25), "ill": ill}), schema)
+    release = MInvariantBuckets(m=2).apply(table.aimed_at(("age",)), Run(seed=1))
+    shown = release.tables["st"].frame
+    assert shown["ill"].dtype == pl.Boolean
+    assert all(sorted(group["ill"]) == [False, True] for _, group in shown.group_by("bucket"))
+
+
 def test_what_cannot_be_is_refused():
     with pytest.raises(UnreachableError, match="at least 3 values"):
         published([{1: "a", 2: "b"}], 3)

@@ -134,7 +134,13 @@ def _of_file(source: str, options: dict[str, Any], run: Run) -> Decision:
     original = None if asked.release is None else asked.table
     table = asked.table if asked.release is None else asked.release.reading()
     return decide_file(
-        table, asked.plan.demands, run, subject=source, original=original, release=asked.release
+        table,
+        asked.plan.demands,
+        run,
+        subject=source,
+        original=original,
+        release=asked.release,
+        merged=asked.merged,
     )
 
 

@@ -40,9 +40,15 @@ def _rebuild_series(series: pl.Series) -> pl.Series:
             for field in dtype.fields
         ]
         return _null_where_absent(present, pl.DataFrame(parts).to_struct(series.name))
-    if dtype.is_float():
-        series = series.set(series == 0, 0.0)  # adding 0.0 would be optimised away
-    return _emptied_below(series)
+    return _emptied_below(unsigned_zeros(series))
+
+
+def unsigned_zeros(series: pl.Series) -> pl.Series:
+    """The same with 0 for −0, of which a file would show that it is another."""
+    if not series.dtype.is_float():
+        return series
+    zero = series == 0
+    return series.set(zero, 0.0) if zero.any() else series  # adding 0.0 would be optimised away
 
 
 def _emptied_below(series: pl.Series) -> pl.Series:

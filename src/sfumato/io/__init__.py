@@ -21,6 +21,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
 from sfumato.data.guess.columns import guess_schema
+from sfumato.data.hidden_content import unsigned_zeros
 from sfumato.data.schema import Column, Kind, Schema, like_schema
 from sfumato.data.table import Table
 from sfumato.engines.stream import available_memory
@@ -84,6 +85,7 @@ def read_contents(
     rows: int | None = None,
     sheet: str | None = None,
     header: bool | None = None,
+    text: Collection[str] = (),
 ) -> Contents:
     """Read a file as it stands, with what it says of its columns; generalised values and dates stay text.
 
@@ -102,11 +104,13 @@ def read_contents(
         The sheet of an Excel workbook; the largest when not given.
     header
         Whether the first line of a delimited text holds names; found out when not given.
+    text
+        Columns that are kept as they are written.
     """
     place, address = stdin_file() if str(path) == STDIN else Path(path), addresses.is_address(path)
     if not address and not place.name:  # "", `.` and `/`
         _require_file(place)
-    text = frozenset() if schema is None else as_text(schema)
+    text = frozenset(text) if schema is None else as_text(schema).union(text)
     lines = None if address else codebook.read_lines(place)
     options = Options(
         delimiter=delimiter,
@@ -297,6 +301,7 @@ def _plain(
     With ``short`` large groups are written by their labels, which the codebook explains.
     """
     table = data if isinstance(data, Table) else Table(data, _bare_schema(data))
+    table = replace(table, frame=table.frame.with_columns(unsigned_zeros(series) for series in table.frame))
     texts, lines = [], []
     for series in table.frame:
         nodes = table.nodes.get(series.name)

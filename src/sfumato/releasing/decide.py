@@ -8,7 +8,7 @@ overrides it with a reason, and the reason is recorded. Nothing is written witho
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,11 +44,16 @@ RULES: Mapping[str, str] = {
     "rule-broken": "every record must satisfy the constraints of the schema",
     "nothing-required": "a requirement must limit the risk of the release",
     "requirement-missed": "every requirement must be met",
+    "value-shown-apart": "equal values of a key must be written alike",
     "counts-disclose": "a table of counts must disclose nothing beside the release",
     "not-private": "a privacy budget must be a differential-privacy guarantee",
     "seed-guessable": "the random seed must not be guessable",
 }
 
+_SHOWN_APART = (
+    "`{}` writes equal values in several ways, such as 1 and 1.0 or two codes for missing, or has numbers of "
+    "more digits than are read: write each value in one way, and judge that file"
+)
 _MIN_PROPOSAL_CONFIDENCE = 0.8  # of a proposal that is believed whatever was declared
 
 #: The way on where the seed can be guessed.
@@ -247,11 +252,14 @@ def decide_file(
     subject: str,
     original: Table | None = None,
     release: Release | None = None,
+    merged: Collection[str] = (),
 ) -> Decision:
     """Decide whether a file may leave as it is.
 
     With the ``original`` and the ``release`` that was made of it, measures that need both can be required;
-    alone the file is judged as its own release, and what needs the original is not met.
+    alone the file is judged as its own release, and what needs the original is not met. Of the columns that
+    are ``merged`` the file shows apart what was read as one value: people whom it tells apart would count as
+    alike in them, unless their values are what is to be learnt.
     """
     undecided, alone = table.schema.columns_without_role(), original is None
     seen_table = table if original is None else original
@@ -271,6 +279,9 @@ def decide_file(
         why = why_unjudged(asked, "no requirement on its risk is given")
         findings.append(Finding("nothing-required", why))
     findings += _requirement_findings(judgements)
+    known = {name for each in demands for name in each.scenario.columns}
+    learnt = {*table.schema.with_role(Role.SENSITIVE)} - known
+    findings += [Finding("value-shown-apart", _SHOWN_APART.format(n)) for n in merged if n not in learnt]
     return Decision(subject, tuple(findings), tuple(judgements))
 
 

@@ -26,7 +26,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 from sfumato.releasing.load import inspect, is_plan, load_resources, read, read_counts
-from sfumato.releasing.read_release import read_release
+from sfumato.releasing.read_release import merged_columns, read_release
 from sfumato.releasing.request import (
     Request,
     require_columns,
@@ -70,6 +70,7 @@ class AssessmentRequest:
     release: Release | None = None
     source: Any = None
     notes: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()  #: columns of a file at the gate that show apart what was read as one value
 
     @property
     def scenario(self) -> Scenario | None:
@@ -137,7 +138,8 @@ def prepare_file(
     plan = with_requirements(replace(question.plan, schema=schema), request)
     if question.release is None:
         question = replace(question, table=replace(table, schema=schema))
-    return replace(question, plan=plan, notes=named.notes)
+    merged = merged_columns(table, file, named.reading(request))
+    return replace(question, plan=plan, notes=named.notes, merged=merged)
 
 
 def _original_of(plan: Plan) -> str | None:

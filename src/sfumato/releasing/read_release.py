@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sfumato.core.origin import Origin
 from sfumato.core.release import Release
 from sfumato.data.buckets import ReleaseLayout
+from sfumato.data.classes.classes import column_codes
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import is_out_of_order
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -51,8 +53,10 @@ def domains_of(original: Table, resources: Mapping[str, Any]) -> dict[str, list[
     }
 
 
-def read_like(path: Path, reading: Mapping[str, Any]) -> pl.DataFrame:
+def read_like(path: Path, reading: Mapping[str, Any], *, text: Collection[str] = ()) -> pl.DataFrame:
     """Read a released file, which is written as its original was: but for its header, sheet and suffix.
+
+    Columns of ``text`` are kept as they are written.
 
     Where the encoding had no letter for a value the release is in UTF-8.
     """
@@ -64,7 +68,26 @@ def read_like(path: Path, reading: Mapping[str, Any]) -> pl.DataFrame:
         how.pop("delimiter", None)
     if "encoding" in how and is_utf8(path):
         del how["encoding"]
-    return read_frame(path, **how)
+    return read_frame(path, text=text, **how)
+
+
+def merged_columns(table: Table, path: Path, reading: Mapping[str, Any]) -> tuple[str, ...]:
+    """Columns of a delimited text that show apart what was read as one value, as 1.0 and 1 are.
+
+    So are numbers of too many digits, −0 and 0, and codes for missing values beside a set or a number.
+    Whoever sees the file tells them apart; other formats hold the values themselves.
+    """
+    if FORMATS.get(path.suffix.lower()) != "delimited":
+        return ()
+    texts = read_like(path, reading, text=table.names)
+    if texts.height != len(table):
+        return ()  # a release of several files, which were joined
+    shown = {name: texts[name].fill_null("").n_unique() for name in table.names if name in texts}
+    return tuple(name for name in shown if shown[name] > _count_values(table, name))
+
+
+def _count_values(table: Table, name: str) -> int:
+    return int(np.unique(column_codes(table, name, apart=True).codes).size)
 
 
 def join_released_files(

@@ -150,6 +150,14 @@ def test_no_row_numbers_are_written(tmp_path):
     assert (tmp_path / "data.csv").read_text() == "a\n5\n3\n"
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_minus_zero_is_written_as_zero_since_people_are_counted_so(tmp_path, ending):
+    table = Table(pl.DataFrame({"x": [0.0, -0.0, 1.5]}), Schema((Column("x", Kind.CONTINUOUS, Role.KEY),)))
+    io.write(table, tmp_path / f"x.{ending}")
+    again = io.read(tmp_path / f"x.{ending}")["x"].to_list()
+    assert [str(float(value)) for value in again] == ["0.0", "0.0", "1.5"]
+
+
 def test_a_tsv_file_is_written_with_tabs(tmp_path):
     frame = pl.DataFrame({"a": ["x\ty", "z"], "b": [1, 2]})
     io.write(frame, tmp_path / "data.tsv")

@@ -42,6 +42,8 @@ from sfumato.releasing.decide import (
     require_secret_seed,
 )
 from sfumato.releasing.outcome import CountsBeside, Judgement, PlanOutcome, TableOutcome
+from sfumato.releasing.prepare import prepare_file
+from sfumato.releasing.request import Request
 
 RUN = Run(seed=LARGE)
 AGE, TOWN = Column("age", Kind.CONTINUOUS, Role.KEY), Column("town", Kind.NOMINAL, Role.KEY)
@@ -365,6 +367,33 @@ def test_beside_its_original_a_file_is_judged_and_not_the_original():
     assert file_rules(original, K2, original=original, release=Release.unchanged(original)) == [
         "requirement-missed"
     ]
+
+
+APART = {
+    "minus zero": ("0.0,-0.0,1.5,1.5", Column("x", Kind.CONTINUOUS, Role.KEY)),
+    "too many digits": ("1.5,1.50000000000000001,2.5,2.5", Column("x", Kind.CONTINUOUS, Role.KEY)),
+    "other forms": ("1,1.0,2.5,2.5", Column("x", Kind.CONTINUOUS, Role.KEY)),
+    "codes beside sets": ("?,.,{k|m},{k|m}", Column("x", Kind.NOMINAL, Role.KEY, missing=("?", "."))),
+    "a code beside a wildcard": (",?,*,*", Column("x", Kind.NOMINAL, Role.KEY, missing=("?",))),
+    "codes beside numbers": ("?,.,2.5,2.5", Column("x", Kind.CONTINUOUS, Role.KEY, missing=("?", "."))),
+}
+
+
+@pytest.mark.parametrize("case", APART)
+def test_people_whom_a_file_tells_apart_are_not_let_out_as_alike(tmp_path, case):
+    cells, column = APART[case]
+    for role, apart in ((Role.KEY, ["value-shown-apart"]), (Role.SENSITIVE, [])):
+        (tmp_path / "file.csv").write_text("x,town\n" + "".join(f"{x},A\n" for x in cells.split(",")))
+        plan = Plan(schema=Schema((replace(column, role=role), TOWN)), requirements=(K2,))
+        asked = prepare_file(Request(source=tmp_path / "file.csv", plan=plan))
+        assert file_rules(asked.table, K2, merged=asked.merged) == apart
+
+
+def test_what_is_written_in_one_way_is_not_held_to_be_shown_apart(tmp_path):
+    (tmp_path / "file.csv").write_text("x,town\n1,A\n1.5,A\n1,B\n1.5,B\n,A\n,A\n-9,B\n-9,B\n")
+    column = Column("x", Kind.CONTINUOUS, Role.KEY, missing=(-9,))
+    asked = prepare_file(Request(source=tmp_path / "file.csv", plan=Plan(schema=Schema((column, TOWN)))))
+    assert asked.merged == ()
 
 
 def test_what_needs_an_original_is_met_only_beside_it():

@@ -231,6 +231,8 @@ def parse_exact(texts: pl.Series, dtype: DType) -> pl.Series:
         return times.dt.replace_time_zone(None) if zone is None else times.dt.convert_time_zone(zone)
     if dtype == pl.Time:
         return texts.str.to_time("%H:%M:%S%.f", strict=False)
+    if dtype == pl.Boolean:  # polars casts no text to a truth value
+        return texts.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
     values = texts.cast(dtype, strict=False)
     return values.fill_nan(None) if values.dtype.is_float() else values
 
