@@ -1,16 +1,11 @@
-"""The front door's verbs: inspect, release; read, protect, assess, compare, tune — for scripts and notebooks.
-
-They take what people have in hand (a path, a pandas, polars or Arrow table, or a ``Table``) and give back
-the same sort of table they were given.
-"""
+"""What may be done with a table in one call: protect, assess, compare, tune."""
 
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,68 +17,34 @@ from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
 from sfumato.core.run import Run
-from sfumato.core.vetting import Only, require_vetted, unvetted
+from sfumato.core.vetting import Only
 from sfumato.data.notebook import Tabular, as_html
-from sfumato.data.scenario import CONTROL, Scenario, by_knowledge
-from sfumato.data.schema import Schema, like_schema
-from sfumato.data.table import Table
-from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError, UnreachableError
+from sfumato.data.scenario import Scenario, by_knowledge
+from sfumato.data.schema import Schema
+from sfumato.errors import NoteWarning, ParameterError, PlanError, SfumatoError
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step, below_k_note
 from sfumato.releasing.copies import worst_of
-from sfumato.releasing.load import as_table, inspect, is_foreign_query, read, read_counts
+from sfumato.releasing.load import as_table, is_foreign_query, read_counts
 from sfumato.study.evaluate import EvaluationCase, Make, evaluate
 
 if TYPE_CHECKING:
     from sfumato.recipes.plan import Plan
     from sfumato.recipes.profile import Profile
-    from sfumato.releasing.decide import Decision
-    from sfumato.releasing.outcome import PlanOutcome
-    from sfumato.releasing.prepare import Prepared
-    from sfumato.report.release_result import Released
     from sfumato.study.compare import Study
     from sfumato.study.cost import Before
     from sfumato.tuning.feasibility import Obstacle
-    from sfumato.tuning.time_budget import Shares
     from sfumato.tuning.tuning_result import TuningResult
-
-__all__ = [
-    "Scores", "assess", "compare", "inspect", "make_release", "make_run", "protect", "read", "release",
-    "tune",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, repr=False)
-class NativeRelease(Release):
-    """A release of data that came in another type, in which its ``data`` go out."""
-
-    native: Callable[[pl.DataFrame], Any] = field(default=lambda frame: frame, compare=False)
-
-    def to_native(self, frame: pl.DataFrame) -> Any:
-        """A protected frame in the type that the original came in."""
-        return self.native(frame)
-
-
-def in_native(release: Release, native: Callable[[pl.DataFrame], Any] | None) -> Release:
-    """The release with the way back to the type of its original, if that is another."""
-    if native is None:
-        return release
-    return NativeRelease(
-        **{each.name: getattr(release, each.name) for each in fields(Release)}, native=native
-    )
-
-
-def _several(value: Any) -> tuple[Any, ...]:
-    """Names, measures or requirements; a single one may be given as it is."""
-    return (value,) if isinstance(value, str | Measure | Requirement | Demand) else tuple(value)
-
-
-def make_run(seed: int | None, run: Run | None = None, resources: Mapping[str, Any] | None = None) -> Run:
-    """Make the run of a call: random numbers from the operating system unless a seed is given."""
-    if run is None:
-        run = Run() if seed is None else Run(seed=seed)
-    return replace(run, resources={**run.resources, **resources}) if resources else run
+from sfumato.front.inputs import (
+    conform_resources,
+    in_native,
+    make_case,
+    make_run,
+    make_steps,
+    require_vetted_measures,
+    several,
+)
 
 
 def protect(
@@ -115,7 +76,7 @@ def protect(
     if isinstance(what, str):
         what = parse_method(what)
     if isinstance(what, Method):
-        what = Step(what, _several(columns), _several(within))
+        what = Step(what, several(columns), several(within))
     elif columns or within:
         raise ParameterError("`columns` and `within` must be given with a method, got: a step or recipe")
     recipe = Recipe((what,)) if isinstance(what, Step) else what
@@ -191,7 +152,7 @@ def assess(
         release = read_release(table, release, aligned=aligned, resources=resources, reading=reading)
     chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
-    case = EvaluationCase(table, scenarios[0], _like(table, resources), control, make)
+    case = EvaluationCase(table, scenarios[0], conform_resources(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
     likes = None
     if sample_equivalent is not False:
@@ -287,18 +248,18 @@ def compare(
     from sfumato.study.cost import SETTINGS, works_of
     from sfumato.study.target import RANKED_BY, as_measure, demands_of, held_by_default, target_of
 
-    case, names = _case(data, columns, schema, scenario, resources, control=control)
+    case, names = make_case(data, columns, schema, scenario, resources, control=control)
     intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
     run, used = make_run(seed, run, resources), None if profile is None else Profile.of(profile)
-    wanted, like = _several(require), level if isinstance(level, Release) else None
+    wanted, like = several(require), level if isinstance(level, Release) else None
     for name, given in (("hold", hold), ("level", None if like else level)):
         if (wanted or used) and given is not None:
             raise ParameterError(f"`{name}` cannot be given together with requirements")
     demands = demands_of(wanted, case, run, profile=used, columns=names, like=like, intruders=intruders)
-    steps = _steps(methods, names, case.table.schema, driven=not demands, only=only)
+    steps = make_steps(methods, names, case.table.schema, driven=not demands, only=only)
     ranked_by = as_measure(rank_by or (used and used.rank_by) or RANKED_BY)
     held = as_measure(hold) if hold else held_by_default(case)
-    _require_vetted(only, demands or [held], [ranked_by] if rank_by else [])
+    require_vetted_measures(only, demands or [held], [ranked_by] if rank_by else [])
     turns = repeats if repeats is not None else used.repeats if used else 5
     if before is not None:
         measures, ends = [demand.measure for demand in demands] or [held], turns + points + 2 * (not demands)
@@ -378,16 +339,16 @@ def tune(
     only = only or (plan.only if plan else "")
     place = None if ledger is None else Path(ledger)
     ledger_seed = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
-    case, names = _case(data, columns, schema, scenario, resources, control=control)
+    case, names = make_case(data, columns, schema, scenario, resources, control=control)
     intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
     run, used = make_run(ledger_seed, run, resources), None if profile is None else Profile.of(profile)
     if place is not None:
         ledgers.keep_seed(place, run, given=seed is not None)
-    utilities = _several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
+    utilities = several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
     left_out = plan.left_out if plan else ()
     case = replace(case, table=replace(case.table, schema=case.table.schema.dropping(left_out)))
-    demands = demands_of(_several(require), case, run, profile=used, columns=names, intruders=intruders)
-    _require_vetted(only, demands, [as_measure(each) for each in _several(utility)])
+    demands = demands_of(several(require), case, run, profile=used, columns=names, intruders=intruders)
+    require_vetted_measures(only, demands, [as_measure(each) for each in several(utility)])
     if warn is not None:
         warn(obstacles_to(demands, case.table, run, left_out=left_out))
     with feasible_first(demands, case.table, run, left_out=left_out):
@@ -405,243 +366,3 @@ def tune(
             known=known,
             finish=postprocessor,
         )
-
-
-def release(
-    data: Any,
-    *,
-    for_: Profile | str | Path | None = None,
-    minutes: float = 5.0,
-    roles: Mapping[str, str] | None = None,
-    resources: Mapping[str, Any] | None = None,
-    control: float = 0.0,
-    plan: Plan | None = None,
-    override: str = "",
-    only: Only = "",
-    seed: int | None = None,
-    run: Run | None = None,
-    **search: Any,
-) -> Released:
-    """Make a release: find a recipe within some minutes that meets the profile, carry it out and judge it.
-
-    A requirement that can never be met is raised at once, with the nearest level that can. A release that
-    does not meet its requirements is never returned: if the search finds none in time, a method that enforces
-    them is used at its weakest setting that does, and if that fails too, the error says what came nearest. A
-    plan with steps is carried out as it is. Other problems (see `sfumato.releasing.decide`) are raised too.
-    Nothing is written; see ``Released.write``.
-
-    Parameters
-    ----------
-    data
-        A path, a plan, a pandas, polars or Arrow table, or a ``Table``.
-    for_
-        The profile of requirements (``"public"``, ``"scientific"`` …). By default those of the plan, and
-        if it has none ``"scientific"``.
-    minutes
-        The time limit; writing comes after.
-    roles
-        Roles of columns by name; every column must have one, guessed or given.
-    control
-        The share of the persons held out as the control group, for requirements on attacks; by default the
-        plan's.
-    plan
-        A plan from which data, resources and output are taken.
-    override
-        The reason to release despite the problems found; it is recorded.
-    only
-        ``"vetted"``: refuse methods and requirements that were checked by experiments alone.
-    seed
-        For experiments: one below 2^64 can be guessed by trying, and is refused without ``override``.
-    search
-        How a file is read, if that is not detected: ``delimiter``, ``decimal``, ``encoding``,
-        ``header``, ``sheet``; and more for ``tune``, such as ``methods`` or ``trials``.
-    """
-    from sfumato.io.formats import READING
-    from sfumato.releasing.prepare import prepare_release
-    from sfumato.releasing.request import Request
-
-    asked = Request(
-        source=data, plan=plan, roles=roles or {}, profile=for_, control=control or "", only=only,
-        reading={name: search.pop(name) for name in READING if name in search},
-    )  # fmt: skip
-    return make_release(
-        prepare_release(asked), subject=_subject(data), minutes=minutes, resources=resources,
-        override=override, run=make_run(seed, run), search=search,
-    )  # fmt: skip
-
-
-def _subject(data: Any) -> str:
-    return str(data) if isinstance(data, str | Path) else "the release"
-
-
-def make_release(
-    prepared: Prepared,
-    *,
-    subject: str,
-    minutes: float,
-    run: Run,
-    resources: Mapping[str, Any] | None = None,
-    override: str = "",
-    search: Mapping[str, Any] | None = None,
-    since: float | None = None,
-) -> Released:
-    """Make what was prepared: carry out a plan that has steps, or search for them; and decide on it.
-
-    The minutes are counted ``since`` a time of the monotonic clock, and include writing.
-    """
-    from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide, require_secret_seed
-    from sfumato.releasing.load import load_resources
-    from sfumato.report.release_result import Released
-    from sfumato.tuning.feasibility import feasible_first
-    from sfumato.tuning.time_budget import Shares
-
-    plan, profile = prepared.plan, prepared.profile
-    require_secret_seed(plan, run, subject=subject, override=override)
-    if prepared.table is None:
-        run = make_run(None, run, resources)
-        outcome = carry_out(plan, run)
-        unjudged = _requires_nothing(profile)
-        decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
-        decision.require_leave()
-        how = "the steps of the plan, as they are"
-        return Released(
-            outcome, profile, how, run, decision=decision, about=plan.about, source=prepared.source
-        )
-    run = make_run(None, run, {**load_resources(plan), **(resources or {})})
-    shares = Shares(minutes, time.monotonic() if since is None else since)
-    with feasible_first(plan.demands, prepared.table, run, left_out=plan.left_out):
-        decision, how, tuned = _search_release(
-            prepared, run, subject=subject, override=override, search=search or {}, shares=shares
-        )
-    assert decision.outcome is not None  # it was decided on what came of a plan
-    return Released(
-        decision.outcome, profile, how, run, decision=decision, source=prepared.source, tuned=tuned,
-        seconds=shares.to_tell(),
-    )  # fmt: skip
-
-
-def _requires_nothing(profile: Profile | None) -> bool:
-    """Whether a named profile requires nothing, as `secure`; one that fits no column is another case."""
-    return profile is not None and bool(profile.intruders) and not profile.thresholds
-
-
-def _search_release(
-    prepared: Prepared, run: Run, *, subject: str, shares: Shares, override: str, search: Mapping[str, Any]
-) -> tuple[Decision, str, TuningResult | None]:
-    """The first way that may leave, how it was found, and by what search."""
-    from sfumato.releasing.carry_out import carry_out
-    from sfumato.releasing.decide import decide
-    from sfumato.releasing.postprocess import postprocessor
-    from sfumato.study.target import SEARCHED_BY, as_measure
-    from sfumato.tuning.candidate import RecipeJudge
-    from sfumato.tuning.derive_space import Scope
-    from sfumato.tuning.fallbacks import WHAT_HELPS, Fallbacks, ways
-
-    plan, table, profile = prepared.plan, prepared.table, prepared.profile
-    assert table is not None
-    assert profile is not None
-    searches: list[TuningResult] = []
-    utilities = _several(search.get("utility", ())) or (profile.rank_by or SEARCHED_BY,)
-    judge = RecipeJudge(plan.demands, tuple(as_measure(each) for each in utilities))
-    methods, without = (tuple(search.get(key, ())) for key in ("methods", "without"))
-    scope = Scope(methods=methods, without=without, only=plan.only)
-    fallbacks = Fallbacks(plan, table, run, postprocessor, judge, shares, scope)
-
-    def tuned(plan: Plan, known: Sequence[Recipe]) -> TuningResult | None:
-        left = shares.to_search(fallbacks.one_run)
-        if known and not left:
-            return None
-        how: dict[str, Any] = {"utility": utilities, "minutes": left or shares.minutes / 10, "known": known}
-        how |= {"control": plan.control, "resources": run.resources, **search}
-        searches.append(tune(table, plan.demands, plan=plan, run=run, **how))
-        return searches[-1]
-
-    missed, blocked = list[str](), None
-    for tried, how in ways(plan, fallbacks, tuned):
-        outcome = _native(carry_out(tried, run, table=table), prepared.native)
-        unjudged = _requires_nothing(profile)
-        decision = decide(outcome, subject=subject, override=override, unjudged=unjudged)
-        if decision.may_leave and not outcome.unmet:
-            return decision, how, searches[-1] if searches else None
-        missed += [
-            f"{how}; in the release itself {each.sentence}" for each in outcome.judgements if not each.is_met
-        ]
-        blocked = blocked if outcome.unmet else decision
-        if blocked is not None and shares.left <= 0:
-            break  # what blocks one way mostly blocks the next
-    if blocked is not None:
-        blocked.require_leave()
-    raise UnreachableError(
-        f"no release was found that meets the profile {profile.name}, so nothing was released",
-        hint="; ".join((WHAT_HELPS, *missed)),
-    )
-
-
-def _native(outcome: PlanOutcome, native: Any) -> PlanOutcome:
-    """The outcome whose release gives its data in the type that the original came in."""
-    part = outcome.parts[""]
-    return replace(outcome, parts={"": replace(part, release=in_native(part.release, native))})
-
-
-def _case(
-    data: Any,
-    columns: str | Sequence[str],
-    schema: Schema | None,
-    scenario: Scenario | Sequence[Scenario] | None,
-    resources: Mapping[str, Any] | None,
-    *,
-    control: float,
-) -> tuple[EvaluationCase, tuple[str, ...]]:
-    """The case, and the columns to protect: an intruder who is not described knows these."""
-    table, _ = as_table(data, schema=schema)
-    names = _several(columns)
-    first = scenario if isinstance(scenario, Scenario) else next(iter(scenario or ()), None)
-    return EvaluationCase(table, first or Scenario(columns=names), _like(table, resources), control), names
-
-
-def _like(table: Table, resources: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Resources whose columns are declared as the table declares those of the same name."""
-    from sfumato.io import conform
-
-    made = {}
-    for name, resource in (resources or {}).items():
-        # A control group may be a file or frame, as the data may.
-        each = as_table(resource)[0] if name == CONTROL else resource
-        if isinstance(each, Table) and not each.nodes:
-            schema = like_schema(each.schema, table.schema)
-            made[name] = each if schema == each.schema else conform(each.frame, schema)
-        else:
-            made[name] = each
-    return made
-
-
-def _require_vetted(only: Only, judged: Sequence[Demand | Measure], named: Sequence[Measure]) -> None:
-    """Refuse measures that decide, or that somebody names, if only what is vetted is asked for."""
-    measures = (each.measure if isinstance(each, Demand) else each for each in (*judged, *named))
-    require_vetted(only, (type(each.ungrouped) for each in measures))
-
-
-def _steps(
-    methods: Sequence[Method | Step | str],
-    columns: Sequence[str],
-    schema: Schema,
-    *,
-    driven: bool,
-    only: Only = "",
-) -> list[Step]:
-    if methods:
-        made = [parse_method(m) if isinstance(m, str) else m for m in methods]
-        steps = [m if isinstance(m, Step) else Step(m, tuple(columns)) for m in made]
-        require_vetted(only, (type(step.method) for step in steps))
-        return steps
-    # A search on the data voids the guarantee of methods without replay: they are compared only by name.
-    able = [
-        Step(cls(), tuple(columns))
-        for cls in registry.methods().values()
-        if cls.randomness.replay and (cls.drive() or not driven) and not (only and unvetted([cls]))
-    ]
-    able = [step for step in able if not list(step.faults(schema))]
-    if not able:
-        raise ParameterError("no method can protect these columns", hint="name other columns")
-    return able
