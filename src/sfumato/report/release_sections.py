@@ -26,7 +26,7 @@ from sfumato.report.release_charts import (
     strip_chart,
 )
 from sfumato.report.words import name_list, sample_words
-from sfumato.risk.individual import RiskThreshold
+from sfumato.risk._sample_classes import RiskThreshold
 
 Content = Mapping[str, Any]
 
