@@ -154,11 +154,27 @@ def assess(
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = EvaluationCase(table, scenarios[0], conform_resources(table, resources), control, make)
     asking = make_run(seed, run, case.resources)
+    return _scores_of_all(
+        release, case, scenarios, chosen, asking, allow_sampling=allow_sampling, samples=sample_equivalent
+    )
+
+
+def _scores_of_all(
+    release: Release | None,
+    case: EvaluationCase,
+    scenarios: Sequence[Scenario],
+    chosen: Sequence[Measure],
+    asking: Run,
+    *,
+    allow_sampling: bool,
+    samples: bool | None,
+) -> Scores:
+    """The scores against every intruder who knows something else, by name if there are several."""
     likes = None
-    if sample_equivalent is not False:
+    if samples is not False:
         from sfumato.study.sample_equivalent import QUICK_SECONDS, SampleEquivalents
 
-        likes = SampleEquivalents(case, asking, math.inf if sample_equivalent else QUICK_SECONDS)
+        likes = SampleEquivalents(case, asking, math.inf if samples else QUICK_SECONDS)
     scores = {}
     intruders = by_knowledge(scenarios)
     for intruder, knowing in intruders.items():
@@ -324,45 +340,52 @@ def tune(
     from sfumato.recipes.profile import Profile
     from sfumato.releasing.postprocess import postprocessor
     from sfumato.study.target import SEARCHED_BY, as_measure, demands_of
-    from sfumato.tuning import ledger as ledgers
     from sfumato.tuning import tune as search
     from sfumato.tuning.derive_space import Scope
     from sfumato.tuning.feasibility import feasible_first, obstacles_to
     from sfumato.tuning.trial_runner import SearchBudget
 
-    if plan is not None and plan.series is not None:
+    plan = plan or Plan()
+    _require_no_series(plan)
+    control, only = control or plan.control, only or plan.only
+    place = None if ledger is None else Path(ledger)
+    case, names = make_case(data, columns, schema, scenario, resources, control=control)
+    intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
+    run = _run_of_ledger(place, seed, run, resources)
+    used = None if profile is None else Profile.of(profile)
+    utilities = several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
+    case = replace(case, table=replace(case.table, schema=case.table.schema.dropping(plan.left_out)))
+    demands = demands_of(several(require), case, run, profile=used, columns=names, intruders=intruders)
+    require_vetted_measures(only, demands, [as_measure(each) for each in several(utility)])
+    if warn is not None:
+        warn(obstacles_to(demands, case.table, run, left_out=plan.left_out))
+    with feasible_first(demands, case.table, run, left_out=plan.left_out):
+        return search(
+            case, demands, [as_measure(each) for each in utilities], run,
+            scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without), only),
+            budget=SearchBudget(trials, repeats, confirmations, workers, minutes),
+            ledger=place, plan=replace(plan, control=control, only=only), known=known, before=before,
+            notes=used.notes(case.table.schema, names) if used else (), finish=postprocessor,
+        )  # fmt: skip
+
+
+def _require_no_series(plan: Plan) -> None:
+    if plan.series is not None:
         raise PlanError(
             "a plan with [series] cannot be searched: its steps must stay those of the first release",
             hint="search without [series] for the first release, then add it to the plan that is found",
         )
-    control = control or (plan.control if plan else 0.0)
-    only = only or (plan.only if plan else "")
-    place = None if ledger is None else Path(ledger)
-    ledger_seed = ledgers.kept_seed(place) if place is not None and run is None and seed is None else seed
-    case, names = make_case(data, columns, schema, scenario, resources, control=control)
-    intruders = (scenario,) if isinstance(scenario, Scenario) else tuple(scenario or ())
-    run, used = make_run(ledger_seed, run, resources), None if profile is None else Profile.of(profile)
-    if place is not None:
-        ledgers.keep_seed(place, run, given=seed is not None)
-    utilities = several(utility) or ((used and used.rank_by) or SEARCHED_BY,)
-    left_out = plan.left_out if plan else ()
-    case = replace(case, table=replace(case.table, schema=case.table.schema.dropping(left_out)))
-    demands = demands_of(several(require), case, run, profile=used, columns=names, intruders=intruders)
-    require_vetted_measures(only, demands, [as_measure(each) for each in several(utility)])
-    if warn is not None:
-        warn(obstacles_to(demands, case.table, run, left_out=left_out))
-    with feasible_first(demands, case.table, run, left_out=left_out):
-        return search(
-            case,
-            demands,
-            [as_measure(each) for each in utilities],
-            run,
-            scope=Scope(names, dict(groups or {}), tuple(methods), tuple(without), only),
-            budget=SearchBudget(trials, repeats, confirmations, workers, minutes),
-            ledger=place,
-            plan=replace(plan or Plan(), control=control, only=only),
-            notes=used.notes(case.table.schema, names) if used else (),
-            before=before,
-            known=known,
-            finish=postprocessor,
-        )
+
+
+def _run_of_ledger(
+    place: Path | None, seed: int | None, run: Run | None, resources: Mapping[str, Any] | None
+) -> Run:
+    """The run of a search: one that continues has the seed that its ledger keeps."""
+    from sfumato.tuning import ledger as ledgers
+
+    if place is None:
+        return make_run(seed, run, resources)
+    kept = ledgers.kept_seed(place) if run is None and seed is None else seed
+    run = make_run(kept, run, resources)
+    ledgers.keep_seed(place, run, given=seed is not None)
+    return run
