@@ -169,7 +169,18 @@ def test_it_is_installed_offline_from_a_folder_without_extras(built, tmp_path, w
     offline = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
     offline |= {"PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path)}
     subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-index", "--find-links", wheels, "sfumato"],
+        [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-compile",
+            "--no-index",
+            "--find-links",
+            wheels,
+            "sfumato",
+        ],
         env=offline,
         check=True,
         capture_output=True,
