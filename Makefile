@@ -21,7 +21,7 @@ DEMO_COLUMNS := xage,educdec,income,disea,mhi,ghindx,num
 DEMO_OPTIONS := -m 'mdav(k=3)' -m correlated-noise -m rank-swapping \
 	--rank-by 'earth-movers-distance(records=500,draws=2)' --repeats 2 --points 4
 
-.PHONY: help demo test prove lowest fuzz mutants check format bench docs clean services
+.PHONY: help demo test prove lowest fuzz mutants check format bench docs dist audit clean services
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -121,5 +121,17 @@ docs: $(STAMP)  ## build the documentation; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
 
+# The same bytes from the same commit, on every machine: times in the archives are that of the commit.
+dist: $(STAMP)  ## build the wheel, with its bill of materials (PEP 770), and the sdist
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d dist
+	cd dist && sha256sum *
+
+# In an environment of its own; needs the package index, which keeps the list of known faults.
+audit:  ## list known vulnerabilities of the libraries that are installed with all extras
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet pip-audit '.[all]'
+	$(VENV)-audit/bin/pip-audit --local
+
 clean:  ## remove what was built
-	rm -rf $(VENV) $(VENV)-lowest demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache .mutants
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit demo docs/_build docs/reference/generated build dist .pytest_cache .mypy_cache .ruff_cache .mutants

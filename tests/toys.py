@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from sfumato.core.block_method import BlockMethod
 from sfumato.core.measure import Measure, Score
-from sfumato.core.method import BlockMethod, ColumnMethod, Gives, Method, Randomness
+from sfumato.core.method import ColumnMethod, Gives, Method, Randomness
 from sfumato.core.origin import Origin
 from sfumato.core.params import PerColumn, Resource, param
 from sfumato.core.release import Release

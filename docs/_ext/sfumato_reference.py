@@ -25,7 +25,7 @@ from sfumato import errors, front
 from sfumato.core import registry
 from sfumato.core.component import Component
 from sfumato.core.measure import Measure
-from sfumato.core.method import Method, shape_of
+from sfumato.core.method import Method
 from sfumato.core.references import cite
 from sfumato.core.synonyms import told_words
 from sfumato.core.vetting import Vetting, VettingLevel
@@ -76,7 +76,7 @@ def method_page(cls: type[Method]) -> str:
         ("family", cls.family),
         ("nature", cls.nature),
         ("kinds of column", words(cls.kinds)),
-        ("shape", shape_of(cls)),
+        ("shape", cls.shape()),
         ("drive", drive_of(cls)),
         ("uses random numbers", "yes" if cls.randomness.stochastic else "no"),
         ("preserves", ", ".join(cls.gives.kept) or "—"),
@@ -192,7 +192,7 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
         [page_link(cls), cls.family, words(cls.kinds), drive_of(cls), cls.cost, escape(cls.summary())]
         for cls in methods
     ]
-    engines = [[page_link(cls), shape_of(cls), "✓", *past_memory(cls)] for cls in methods]
+    engines = [[page_link(cls), cls.shape(), "✓", *past_memory(cls)] for cls in methods]
     natures = [
         [nature, said, ", ".join(page_link(cls) for cls in methods if cls.nature == nature) or "—"]
         for nature, said in NATURES.items()

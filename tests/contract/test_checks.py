@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import toys
+from sfumato.core.block_method import BlockMethod
 from sfumato.core.measure import Score
-from sfumato.core.method import BlockMethod, Gives, Method, Randomness
+from sfumato.core.method import Gives, Method, Randomness
 from sfumato.core.release import Release
 from sfumato.data.schema import Column, Kind
 from sfumato.testing import MEASURE_CHECKS

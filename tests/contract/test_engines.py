@@ -16,7 +16,6 @@ import pytest
 
 import sfumato
 from sfumato.core import registry
-from sfumato.core.method import shape_of
 from sfumato.core.run import Progress, Run
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -114,7 +113,7 @@ def test_the_same_bytes_and_scores_on_every_engine(cls, records, table, local, m
     alone = outcome(cls, table, MemoryEngine(records))
     with columns_in_files():
         assert outcome(cls, replace(table), MemoryEngine(records)) == alone, "stream"
-    n_items = math.ceil(RECORDS / records) if shape_of(cls) == "block" else len(table.names)
+    n_items = math.ceil(RECORDS / records) if cls.shape() == "block" else len(table.names)
     engine = replace(local, block_records=records)
     for parts in PARTS:
         monkeypatch.setattr(cluster, "_BLOCKS_PER_TASK", math.ceil(n_items / parts))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sfumato.explain.attacks import Attack, RiskiestRecords
     from sfumato.explain.keys import KeyExplanation
     from sfumato.explain.steps import Change, StepExplanation
-    from sfumato.risk.permutation import RankMove
+    from sfumato.risk._rank_moves import RankMove
 
 #: Longer lists are cut for people; machines get all of them.
 _MAX_ENTRIES = 8

@@ -51,7 +51,7 @@ plan_option = click.option(
 sample_option = click.option(
     "--sample-equivalent/--no-sample-equivalent",
     default=None,
-    help="Say which random sample of the original is as good (default: where that takes seconds).",
+    help="Say how large a random sample of the original is as useful (default: if that takes seconds).",
 )
 columns_option = click.option(
     "-c",

@@ -56,20 +56,24 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
     help="Bring all methods to one value of this measure.  [default: rank-linkage; dbrl if keys are mixed]",
 )
 @click.option(
-    "--level", type=float, help="That value (default: what the first method reaches with its settings)."
+    "--level",
+    type=float,
+    help="The value of the measure --hold (default: what the first method reaches with its settings).",
 )
 @click.option(
     "--require",
     multiple=True,
-    help="A requirement, such as 'dbrl <= 0.05'; each method is set as weak as meets all of them.",
+    help="A requirement, such as 'dbrl <= 0.05'; each method gets its weakest setting that meets all.",
 )
 @_options.for_option
 @click.option(
-    "--like", help="Hold the level of this protected file; a --require without a number takes it too."
+    "--like",
+    help="A protected file: its value is the level, also of a --require without a number.",
 )
 @click.option("--aligned", is_flag=True, help="The records of --like are in the order of SOURCE.")
 @click.option(
-    "--rank-by", help="Rank the methods by this.  [default: the profile's, or earth-movers-distance]"
+    "--rank-by",
+    help="The measure by which methods are ranked.  [default: the profile's, or earth-movers-distance]",
 )
 @click.option(
     "--tolerance", default=0.01, show_default=True, help="Accepted distance from the level, as a share of it."
@@ -85,7 +89,7 @@ _OTHERS, _MOST_METHODS = ("dbrl", "gdbrl"), 5
 @click.option("--public", is_flag=True, help="Leave out of the report what helps an intruder, to publish it.")
 @click.option("--write-plan", type=click.Path(path_type=Path), help="Write the plan of the best method here.")
 @_options.only_option
-@click.option("--why", is_flag=True, help="Say why methods are not ranked.")
+@click.option("--why", is_flag=True, help="Give the reason for each method that is not ranked.")
 @_options.columns_option
 @hierarchy_option
 @resource_option

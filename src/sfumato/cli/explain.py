@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 )
 @click.option("--scenario", help="Which intruder of the plan (default: the first).")
 @click.option("--released", help="The released file, if it exists already.")
-@click.option("--aligned", is_flag=True, help="Its records are in the order of SOURCE.")
+@click.option("--aligned", is_flag=True, help="The records of --released are in the order of SOURCE.")
 @click.option(
     "--replay",
     type=click.Path(path_type=Path),
-    help="Follow the plan with the random numbers of this private trail.",
+    help="Repeat the release whose private trail this is, with the same random numbers.",
 )
 @hierarchy_option
 @resource_option

@@ -31,11 +31,11 @@ _EPILOG = (
 @click.argument("source")
 @click.option(
     "--original",
-    help="The original of the file, for measures that need both; with --series of the last wave.",
+    help="The original of the file, for measures that need both; with --series, that of the last wave.",
 )
 @click.option(
     "--series", "wave", metavar="FILE",
-    help="The next wave of the data: what will fail, for how many, and since which column moved.",
+    help="The next wave of the data, to tell what will fail, for how many people, and which column changed.",
 )  # fmt: skip
 @click.option("--aligned", is_flag=True, help="The records of both files are in the same order.")
 @_options.require_option

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
 import numpy as np
 import polars as pl
 
 from sfumato.core.component import Component
-from sfumato.core.frozen_summaries import FrozenSummaries
-from sfumato.core.origin import Origin
 from sfumato.core.randomness import RandomKey
-from sfumato.core.release import MAIN, PrivateArtifact, Release, concatenate_releases
+from sfumato.core.release import MAIN, Release
 from sfumato.core.run import Run
 from sfumato.core.state import State
-from sfumato.data.column_store import active_store
 from sfumato.data.constraints import clip
-from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.relations.invariants import KeptKind
-from sfumato.data.schema import Column, Kind, Role, Schema
+from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import TEXTUAL, Codes, Table
 from sfumato.errors import DataError, ParameterError, RefusedError, quoted
 from sfumato.kernels.arrays import Flags, Floats, Values
@@ -31,8 +26,6 @@ from sfumato.kernels.threads import one_thread_of_algebra
 #: Kinds whose values are seen as codes.
 _CODED = frozenset({Kind.ORDINAL, Kind.NOMINAL})
 
-#: The square of a number up to here, and a sum of them, is finite, and that of its inverse is not 0.
-_MAX_SQUARABLE = 1e150
 
 #: What may be kept of columns whose values change, in words.
 _KEPT_WORDS = {
@@ -193,6 +186,11 @@ class Method(Component):
             return self.protect(table, run)
 
     @classmethod
+    def shape(cls) -> str:
+        """Which of the three shapes a method is written in."""
+        return "table"
+
+    @classmethod
     def describe(cls) -> dict[str, Any]:
         """As a dictionary for JSON and for the docs."""
         drive = cls.drive()
@@ -200,7 +198,7 @@ class Method(Component):
             **super().describe(),
             "nature": cls.nature,
             "analyst_note": cls.analyst_note,
-            "shape": shape_of(cls),
+            "shape": cls.shape(),
             "takes": asdict(cls.takes),
             "gives": {**asdict(cls.gives), "kept": list(cls.gives.kept)},
             "keeps": cls.kept_sentence(),
@@ -209,14 +207,7 @@ class Method(Component):
         }
 
 
-def shape_of(method: type[Method]) -> str:
-    """Which of the three shapes a method is written in."""
-    if issubclass(method, ColumnMethod):
-        return "column"
-    return "block" if issubclass(method, BlockMethod) else "table"
-
-
-def _categories(table: Table) -> dict[str, pl.Series]:
+def categories_of(table: Table) -> dict[str, pl.Series]:
     """The categories of the chosen columns that have some, over all records."""
     return {name: table.categories(name) for name in table.chosen if table.schema[name].kind in _CODED}
 
@@ -268,6 +259,11 @@ class ColumnMethod(Method):
 
     state = State("ranks", per_record=19, per_cell=13)
 
+    @classmethod
+    def shape(cls) -> str:
+        """Which of the three shapes a method is written in."""
+        return "column"
+
     def protect_column(self, column: ColumnView, rng: np.random.Generator) -> Values | pl.Series:
         """Return the protected values of one column, in the order of the records.
 
@@ -287,7 +283,7 @@ class ColumnMethod(Method):
     def protect(self, table: Table, run: Run) -> Release:
         """Protect the chosen columns one by one, each with a stream of chance of its own."""
         names = [name for name in table.chosen if not table.missing(name).all()]
-        categories = _categories(table)
+        categories = categories_of(table)
         results = run.engine.map(partial(_protect_column, self), _views(table, names, categories, run))
         protected = table
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
@@ -390,188 +386,3 @@ def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
         as_whole = series.cast(dtype, strict=False)
         return as_whole if whole and as_whole.null_count() == 0 else series
     return series.cast(dtype) if dtype.is_float() else series
-
-
-@dataclass(frozen=True)
-class Block:
-    """A run of consecutive records: a small table of the chosen columns, and the weight where there is one.
-
-    ``categories`` are those of the whole table, so that a code means the same in every block.
-    """
-
-    index: int
-    table: Table
-    categories: Mapping[str, pl.Series] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The chosen columns."""
-        return self.table.chosen
-
-    @cached_property
-    def values(self) -> Floats:
-        """The chosen columns as numbers (codes for ordinal and nominal ones), NaN where missing."""
-        return self.table.matrix(self.names, self.categories)
-
-    @property
-    def weights(self) -> Floats | None:
-        """The sampling weights, or None when no column is a weight."""
-        return self.table.weights
-
-
-class BlockMethod(Method):
-    """Protects records block by block, after one or more rounds of summaries over the whole table.
-
-    Write ``summarise`` and ``merge`` for each of ``rounds`` rounds, then ``protect_block``. A later round
-    sees the merged summaries of the earlier ones, and draws the same chance in the same block: that is
-    how Höhne's and Kim's noise learn the moments of the noisy data.
-    """
-
-    state = State("blocks")
-    rounds: ClassVar[int] = 1
-    #: In a series, how many of the rounds keep what they found in the first release: the same draws times
-    #: another spread would tell themselves to who has both releases.
-    frozen_rounds: ClassVar[int] = 0
-
-    def summarise(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Any:
-        """Summarise one block in round ``len(summaries)``."""
-        raise NotImplementedError  # abstract: every method in the registry has its own
-
-    def merge(self, first: Any, second: Any) -> Any:
-        """Merge the summaries of two neighbouring groups of blocks."""
-        return first.merge(second)
-
-    def protect_block(self, block: Block, summaries: Sequence[Any], chance: RandomKey) -> Floats | Release:
-        """Protect one block.
-
-        An array means the values of all its records, as ``block.values`` has them; cells that were missing
-        are ignored. A release of ``block.table`` may have fewer records (its ``source_rows`` count from the
-        start of the block), other kinds or more columns, and is taken as it is.
-        """
-        raise NotImplementedError  # abstract: every method in the registry has its own
-
-    @final
-    def protect(self, table: Table, run: Run) -> Release:
-        """Run the rounds, then protect every block."""
-        if not len(table):
-            return Release.unchanged(table)
-        blocks = cut(table, run.engine.block_records)
-        starts = np.cumsum([0, *map(len, blocks)])
-        work = [
-            (block, run.randomness.block_key(block.index, slice(start, start + len(block))))
-            for block, start in zip(blocks, starts, strict=False)
-        ]
-        if self.rounds and any(table.schema[name].kind is Kind.CONTINUOUS for name in table.chosen):
-            sizes = run.engine.map(_largest, (block for block, _ in _lighten(work)))
-            _require_squares(table.chosen, list(sizes))
-        first = FrozenSummaries.of(run, self.name, table.chosen) if self.frozen_rounds else None
-        summaries: tuple[Any, ...] = ()
-        for turn in range(self.rounds + 1):
-            results = run.engine.map(partial(_take_turn, self, summaries), _lighten(work))
-            tracked = _report_progress(
-                run, self.title, results, turn * len(blocks), len(blocks) * (self.rounds + 1)
-            )
-            if turn < self.rounds:
-                found = run.engine.fold(self.merge, tracked)
-                summaries = (
-                    *summaries,
-                    first.freeze(turn, found) if first and turn < self.frozen_rounds else found,
-                )
-        release = _assemble_release(self, table, blocks, tracked)
-        if first is None:
-            return release
-        artifact = PrivateArtifact(self, first.private_tables(summaries[: self.frozen_rounds]))
-        return replace(release, byproducts=replace(release.byproducts, private_artifacts=(artifact,)))
-
-
-def _take_turn(method: BlockMethod, summaries: tuple[Any, ...], work: tuple[Block, RandomKey]) -> Any:
-    if len(summaries) < method.rounds:
-        return method.summarise(work[0], summaries, work[1])
-    return method.protect_block(work[0], summaries, work[1])
-
-
-def _lighten(work: list[tuple[Block, RandomKey]]) -> Iterable[tuple[Block, RandomKey]]:
-    """The same blocks; past the memory as copies, so that what each makes of its columns goes with it."""
-    if active_store() is None:
-        return work
-    return ((replace(block, table=replace(block.table)), key) for block, key in work)
-
-
-def _report_progress(run: Run, task: str, results: Any, before: int, total: int) -> Iterator[Any]:
-    for done, result in enumerate(results, start=before + 1):
-        run.tell(task, done, total)
-        yield result
-
-
-def _largest(block: Block) -> Floats:
-    sizes = np.abs(block.values.T, order="C")  # column by column: ten times as fast as across few columns
-    largest: Floats = np.fmax.reduce(sizes, axis=1, initial=0.0)  # NaN is no number
-    return largest
-
-
-def _require_squares(names: Sequence[str], sizes: Sequence[Floats]) -> None:
-    """Raise if variances would be infinite, or 0 in a column that varies: it would go out as it came."""
-    for name, size in zip(names, np.max(sizes, axis=0), strict=True):
-        if size > _MAX_SQUARABLE or 0 < size < 1 / _MAX_SQUARABLE:
-            raise DataError(
-                f"column `{name}` must hold numbers from {1 / _MAX_SQUARABLE:g} to {_MAX_SQUARABLE:g} in "
-                f"size to have a variance, got: only smaller ones, or larger",
-                hint="declare codes such as 1e300 as missing, or write the column in another unit",
-            )
-
-
-def cut(table: Table, records: int = BLOCK_RECORDS) -> list[Block]:
-    """Cut a table into its logical blocks."""
-    categories, weight = _categories(table), table.schema.only_role(Role.WEIGHT)
-    _ = table.weights  # what is wrong with them is counted in the whole table
-    names = dict.fromkeys([*table.chosen, *([weight] if weight else [])])
-    small = table.select(names).aimed_at(table.chosen)
-    return [
-        Block(index, replace(small, frame=frame), categories)
-        for index, frame in enumerate(small.frame.iter_slices(records))
-    ]
-
-
-def _assemble_release(
-    method: BlockMethod, table: Table, blocks: Sequence[Block], answers: Iterator[Any]
-) -> Release:
-    starts = np.cumsum([0, *map(len, blocks)])
-    first = next(answers)
-    if isinstance(first, Release):
-        pieces = [
-            (Origin(range(start, start + len(block))), answer)
-            for start, block, answer in zip(starts, blocks, chain([first], answers), strict=False)
-        ]
-        return _beside_the_rest(table, blocks[0].table.names, concatenate_releases(pieces, keep_order=False))
-    columns = [np.empty(len(table), dtype=np.float64) for _ in table.chosen]
-    for start, block, answer in zip(starts, blocks, chain([first], answers), strict=False):
-        if np.shape(answer) != (len(block), len(block.names)):
-            raise DataError(
-                f"{method.name} must return a row for each record of a block, or a release, "
-                "got: a block of another shape"
-            )
-        for column, values in zip(columns, answer.T, strict=True):
-            column[start : start + len(block)] = values
-    protected = table
-    for name in reversed(table.chosen):
-        values, gone = columns.pop(), table.missing(name)
-        values = values[~gone] if gone.any() else values
-        series = set_protected_values(table, name, values, categories=blocks[0].categories.get(name))
-        protected = protected.with_values(name, series)
-    return Release.record_by_record(protected)
-
-
-def _beside_the_rest(table: Table, seen: Sequence[str], made: Release) -> Release:
-    """Put what blocks made of their columns beside those they have not seen; what they left out is gone."""
-    if not made.origin.is_known:
-        raise DataError("the records of a block must be said to come from its records, got: no source rows")
-    given = made.table
-    kept_columns = [name for name in table.names if name in given.schema or name not in seen]
-    whole = made.origin.records_of(table.select(kept_columns))
-    for name in given.names:
-        whole = whole.with_values(name, given.frame[name], column=given.schema[name])
-    unseen = {name: nodes for name, nodes in table.nodes.items() if name not in seen}
-    return made.with_table(replace(whole, nodes={**unseen, **given.nodes}))

@@ -9,8 +9,6 @@ from pathlib import Path
 from sfumato.engines.memory import MemoryEngine
 from sfumato.errors import MemoryLimitError
 
-_GIGABYTE = 1_000_000_000
-
 
 @dataclass(frozen=True)
 class StreamEngine(MemoryEngine):

@@ -26,7 +26,7 @@ from sfumato.explain.attacks import riskiest as find_riskiest
 from sfumato.explain.keys import Cell, KeyExplanation, cell, explain_keys
 from sfumato.explain.steps import StepExplanation, follow_record, rows_of
 from sfumato.recipes.recipe import Recipe
-from sfumato.risk.permutation import RankMove, moves_of
+from sfumato.risk._rank_moves import RankMove, moves_of
 from sfumato.study.evaluate import EvaluationCase
 
 #: The first line of every explanation of a record.

@@ -8,35 +8,30 @@ A whole folder is staged likewise, and takes its name by one rename, or by excha
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import json
 import os
 import secrets
-import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from sfumato.errors import WriteError, trouble_with
+from sfumato.io.folder_exchange import exchange
+from sfumato.io.journal import (
+    JOURNAL,
+    OWN,
+    PREFIX,
+    alone_in,
+    end_journal,
+    hold,
+    path_in_journal,
+    settle,
+    sync_names,
+    write_through,
+)
 
-try:
-    import fcntl
-except ImportError:  # Windows: whether a process is alive is not known, so what it only began is left alone
-    fcntl = None  # type: ignore[assignment]
-
-_PREFIX, _JOURNAL = ".sfumato-", ".journal"
 _PROBE_BYTES = 2**16
-#: The journals of this process; on some network drives its own locks would not keep it from them.
-_OWN: set[Path] = set()
-
-_HERE = -100  # AT_FDCWD: paths are seen from the present folder
-_EXCHANGE = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS
-#: What is said where the system or the drive does not know how to exchange two names.
-_UNSUPPORTED_ERRNOS = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 
 
 class _Staged(NamedTuple):
@@ -64,7 +59,7 @@ class _StagedFolder(NamedTuple):
             if vacant and os.name == "nt" and place.is_dir():  # there a folder takes no name that is in use
                 place.rmdir()
             done = bool(self.temporary.rename(place)) if vacant else exchange(self.temporary, place)
-            _sync(place.parent)
+            sync_names(place.parent)
         except OSError as error:
             raise _cannot_write(place, error) from None
         return done
@@ -72,7 +67,7 @@ class _StagedFolder(NamedTuple):
     def moves(self, place: Path, journal: Path) -> list[str]:
         """What a journal says of a name that takes two instants: what goes where, and what was there."""
         aside = self.temporary.with_name(f"{self.temporary.stem}-old.tmp")
-        return [_path_in_journal(path, journal) for path in (self.temporary, place, aside)]
+        return [path_in_journal(path, journal) for path in (self.temporary, place, aside)]
 
 
 class Staging:
@@ -193,14 +188,14 @@ class Staging:
             with suppress(OSError), file:
                 file.truncate(0)  # nothing is decided any more
             with suppress(WriteError):
-                _end(path, {})
+                end_journal(path, {})
         self._release()
 
     def _commit(self) -> None:
         self._require_all_free()
         for store in self._tables:
             store()
-        with _alone_in(sorted(path.parent for path in self._journals)):
+        with alone_in(sorted(path.parent for path in self._journals)):
             self._grow_again()
             self._require_all_free()  # another process may have written by now
             self._take_names()
@@ -240,25 +235,25 @@ class Staging:
         decided = {
             "folders": folders,
             "moves": [
-                [_path_in_journal(staged.temporary, home), _path_in_journal(place, home)]
+                [path_in_journal(staged.temporary, home), path_in_journal(place, home)]
                 for place, staged in self._staged.items()
             ],
-            "removals": [_path_in_journal(place, home) for place in self._removed],
-            "journals": [_path_in_journal(path, home) for path in others],
+            "removals": [path_in_journal(place, home) for place in self._removed],
+            "journals": [path_in_journal(path, home) for path in others],
         }
         try:
             for path in others:
-                _sync(path.parent)
-            _write_through(self._journals[home], decided)
+                sync_names(path.parent)
+            write_through(self._journals[home], decided)
         except OSError as error:
             raise _cannot_write(next(iter(self._staged.values())).asked, error) from None
         self._release()  # from here on nothing is taken back
-        _end(home, decided)
+        end_journal(home, decided)
 
     def _release(self) -> None:
         for file in self._journals.values():
             file.close()
-        _OWN.difference_update(self._journals)
+        OWN.difference_update(self._journals)
         self._journals = {}
 
     def _journal_in(self, folder: Path, asked: Path) -> Path:
@@ -272,19 +267,16 @@ class Staging:
                 hint="rename the folder, or choose another",
             )
         while True:
-            path = folder / f"{_PREFIX}{secrets.token_hex(8)}{_JOURNAL}"
+            path = folder / f"{PREFIX}{secrets.token_hex(8)}{JOURNAL}"
             file = _open_new(path, asked, private=True, buffering=0)
-            if fcntl is not None:
-                with suppress(OSError):  # on a drive without locks
-                    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
-            if _is_at(file, path):
+            if hold(file, path):
                 break
             file.close()  # another process took it for a leftover
         self._journals[path] = file
-        _OWN.add(path)
+        OWN.add(path)
         home = next(iter(self._journals))
         if path != home:
-            _write_through(file, {"home": str(home)})
+            write_through(file, {"home": str(home)})
         return path
 
     def original_at(self, place: Path) -> str | Path | None:
@@ -342,131 +334,6 @@ def write_text(
         staging.write_text(path, text, private=private)
 
 
-def settle(folder: Path) -> None:
-    """Complete what a killed process had decided to write into a folder; remove what it had only begun."""
-    for path in sorted(set(folder.glob(f"{_PREFIX}*{_JOURNAL}")) - _OWN):
-        with _has_writer_ended(path) as ended:
-            home = folder / _read_journal(path).get("home", path.name)
-            decided = _read_journal(home)
-            if "moves" in decided:  # by whomever it is carried out, and how often, it comes to the same
-                _end(home, decided)
-            elif ended:
-                _end(path, {})
-
-
-def _end(journal: Path, decided: Mapping[str, Any]) -> None:
-    """Carry out what a journal has decided, and remove what else was staged and the journal itself."""
-    folder = journal.parent
-    try:
-        for temporary, place in decided.get("moves", ()):
-            with suppress(FileNotFoundError):  # it has its name already
-                (folder / temporary).replace(folder / place)
-        for place in decided.get("removals", ()):
-            (folder / place).unlink(missing_ok=True)
-        for new, place, old in decided.get("folders", ()):
-            if (folder / new).exists():  # else it has its name already
-                if not (folder / old).exists():
-                    (folder / place).rename(folder / old)
-                (folder / new).rename(folder / place)
-        journals = [*(folder / other for other in decided.get("journals", ())), journal]
-        for each in journals if decided else ():
-            _sync(each.parent)
-        for each in journals:
-            for leftover in each.parent.glob(f"{each.stem}-*.tmp"):
-                _remove(leftover)
-            each.unlink(missing_ok=True)
-    except OSError as error:
-        raise WriteError(
-            f"cannot rename all new files in `{folder}`: {trouble_with(error)}",
-            hint="some may have their names; the next run that can write there renames the others",
-        ) from None
-
-
-def _remove(leftover: Path) -> None:
-    """Remove a file that waited in vain, or a folder that did or that another has taken the place of."""
-    if leftover.is_dir():
-        with suppress(FileNotFoundError):  # another process is at it too
-            shutil.rmtree(leftover)
-    else:
-        leftover.unlink(missing_ok=True)
-
-
-def _read_journal(journal: Path) -> dict[str, Any]:
-    """What a journal says; nothing if it is gone or was not finished."""
-    try:
-        entry: dict[str, Any] = json.loads(journal.read_bytes()) if _is_mine(journal) else {}
-    except (OSError, ValueError):
-        return {}
-    return entry
-
-
-def _is_mine(path: Path) -> bool:
-    """Whether this person wrote a file: a journal that another puts into a shared folder may say anything."""
-    return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
-
-
-def _path_in_journal(path: Path, journal: Path) -> str:
-    """A path as a journal says it: in its own folder by the name alone."""
-    return path.name if path.parent == journal.parent else str(path)
-
-
-@contextmanager
-def _alone_in(folders: Sequence[Path]) -> Iterator[None]:
-    """Let other processes that write into these folders wait; on a drive without locks they do not."""
-    with ExitStack() as stack:
-        for folder in folders if fcntl is not None else ():
-            with suppress(OSError):
-                descriptor = os.open(folder, os.O_RDONLY)
-                stack.callback(os.close, descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def _has_writer_ended(journal: Path) -> Iterator[bool]:
-    """Whether the process that wrote a journal has surely ended, and no other takes it over meanwhile."""
-    try:
-        file = journal.open("r+b")
-    except OSError:  # gone meanwhile, or another person's
-        yield False
-        return
-    with file:
-        try:
-            alone = fcntl is not None and _is_mine(journal)
-            if alone:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # it is alive, or the drive has no locks
-            alone = False
-        yield alone and _is_at(file, journal)
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    """Whether an open file still has its name."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except OSError:
-        return False
-
-
-def _write_through(file: BinaryIO, entry: Mapping[str, Any]) -> None:
-    """Write what a journal says, so that it is on the disk before anything else happens."""
-    content = json.dumps(entry).encode()
-    if file.write(content) < len(content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.fsync(file.fileno())
-    _sync(Path(file.name).parent)
-
-
-def _sync(folder: Path) -> None:
-    """Put the names in a folder on the disk, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _open_new(path: Path, asked: Path, *, private: bool, buffering: int = -1) -> BinaryIO:
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags, 0o600 if private else 0o666)
@@ -495,31 +362,8 @@ def _require_space(temporary: Path) -> None:
 
 
 def _cannot_write(asked: Path, error: OSError) -> WriteError:
-    asked = Path(asked.name) if _PREFIX in str(asked) else asked  # in a folder that waits for its name
+    asked = Path(asked.name) if PREFIX in str(asked) else asked  # in a folder that waits for its name
     hint = "is there space, and may you write there?"
     if isinstance(error, PermissionError):
         hint = "choose a folder in which you may write"
     return WriteError(f"cannot write `{asked}`: {trouble_with(error)}", hint=hint)
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two folders in one instant; False where that cannot be done, and was not."""
-    code = _exchange(os.fsencode(one), os.fsencode(other))
-    if code is None or code in _UNSUPPORTED_ERRNOS:
-        return False
-    if code:
-        raise OSError(code, os.strerror(code))
-    return True
-
-
-def _exchange(one: bytes, other: bytes) -> int | None:
-    """The error of the system's call, 0 if it did it; None where there is no such call."""
-    try:
-        library = ctypes.CDLL(None, use_errno=True)
-        if sys.platform == "darwin":
-            failed = library.renamex_np(one, other, ctypes.c_uint(_EXCHANGE))
-        else:
-            failed = library.renameat2(_HERE, one, _HERE, other, ctypes.c_uint(_EXCHANGE))
-    except (OSError, TypeError, AttributeError):  # Windows, or an older library
-        return None
-    return ctypes.get_errno() if failed else 0

@@ -326,7 +326,8 @@ class EnforcingMethod(Method):
         unmet = guarantee.unmet_in(evidence, run)
         if unmet:
             raise UnreachableError(
-                f"{self.name} cannot meet the requirements: {'; '.join(unmet)}",
+                f"{self.name} cannot meet the requirements: "
+                + "; ".join(each.removeprefix("not met: ") for each in unmet),
                 hint="relax the requirements, protect fewer keys, or allow more suppression",
             )
         return release, evidence

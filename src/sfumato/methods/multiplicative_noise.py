@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Block, BlockMethod, Gives
+from sfumato.core.block_method import Block, BlockMethod
+from sfumato.core.method import Gives
 from sfumato.core.params import param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.relations.invariants import KeptKind

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Block, BlockMethod
+from sfumato.core.block_method import Block, BlockMethod
 from sfumato.core.params import PerColumn, param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sfumato import kernels
-from sfumato.core.method import Block, BlockMethod, ColumnMethod, ColumnView
+from sfumato.core.block_method import Block, BlockMethod
+from sfumato.core.method import ColumnMethod, ColumnView
 from sfumato.core.params import PerColumn, param
 from sfumato.core.randomness import RandomKey
 from sfumato.data.schema import Kind

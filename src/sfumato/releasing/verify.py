@@ -17,7 +17,7 @@ from sfumato.data.table import Table
 from sfumato.errors import PlanError, ReadError, RequirementError, SfumatoError, trouble_with
 from sfumato.io import addresses
 from sfumato.io import read as read_frame
-from sfumato.io.atomic import settle
+from sfumato.io.journal import settle
 from sfumato.io.stdin import STDIN
 from sfumato.recipes.parts import fingerprint
 from sfumato.recipes.plan import Plan

@@ -14,7 +14,7 @@ from sfumato.report.frame import Spec
 from sfumato.report.pictures import Pictures, Section
 from sfumato.report.release_charts import contribution_chart, slider_chart
 from sfumato.report.words import finite
-from sfumato.risk.individual import cut_at
+from sfumato.risk._sample_classes import cut_at
 
 
 def assessment_pictures(measures: Sequence[Measure], scores: Mapping[str, Score]) -> Pictures:

@@ -12,7 +12,7 @@ from sfumato.core.requirement import Requirement
 from sfumato.kernels.arrays import Floats
 from sfumato.report.release_scores import ReleaseScores, is_number
 from sfumato.report.words import finite
-from sfumato.risk.individual import cut_at
+from sfumato.risk._sample_classes import cut_at
 
 #: Where the bars of risks end; a class of five is at 0.2.
 _ENDS = (1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 1 / 3, 0.5, 1.0)

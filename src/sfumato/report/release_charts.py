@@ -9,7 +9,7 @@ from typing import Any
 from sfumato.report import frame
 from sfumato.report.frame import Spec, chart, layer, nominal, quantitative, tips
 from sfumato.report.words import figure, setting
-from sfumato.risk.individual import RiskThreshold
+from sfumato.risk._sample_classes import RiskThreshold
 
 #: Pixels of a line with dots, of one with dots and intervals, of one with two bars, and of whole charts.
 _LINE, _WIDE_LINE, _BAND, _HEIGHT = 26, 30, 34, 240

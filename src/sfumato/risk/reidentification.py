@@ -27,7 +27,7 @@ from sfumato.risk._key_measures import (
     yes_or_no,
 )
 from sfumato.risk._population import population_sizes, why_no_population
-from sfumato.risk.individual import mean_risk
+from sfumato.risk._sample_classes import mean_risk
 
 
 class _ClassSizeRisk(KeyMeasure):

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
+from sfumato.core.block_method import BlockMethod, cut
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Status
-from sfumato.core.method import BlockMethod, ColumnMethod, Gives, cut, shape_of
+from sfumato.core.method import ColumnMethod, Gives
 from sfumato.core.release import MAIN, Provenance, Release
 from sfumato.core.run import Progress, Run
 from sfumato.data.scenario import Scenario
@@ -208,7 +209,7 @@ def test_each_column_has_a_stream_of_its_own():
 
 
 def test_shapes_are_told_apart():
-    assert [shape_of(cls) for cls in (Mean, Standardised, Mdav)] == ["column", "block", "table"]
+    assert [cls.shape() for cls in (Mean, Standardised, Mdav)] == ["column", "block", "table"]
     described = Rounding.describe()
     assert described["drive"] is None
     assert json.loads(json.dumps(Mdav.describe())) == Mdav.describe()

@@ -12,8 +12,9 @@ import pytest
 
 from sfumato import io
 from sfumato.errors import WriteError
-from sfumato.io import atomic
-from sfumato.io.atomic import Staging, check_writable, settle
+from sfumato.io import atomic, journal
+from sfumato.io.atomic import Staging, check_writable
+from sfumato.io.journal import settle
 
 
 def names(folder):
@@ -193,7 +194,7 @@ def die(staging):
     """What a kill does: the locks are gone, and nobody tidies up."""
     for file in staging._journals.values():
         file.close()
-    atomic._OWN.difference_update(staging._journals)
+    journal.OWN.difference_update(staging._journals)
     staging._journals = {}
 
 
@@ -236,7 +237,7 @@ def test_whatever_fails_before_the_journal_leaves_the_old_files(tmp_path, monkey
     if failing == "store":
         staging.finally_store(lambda: (_ for _ in ()).throw(WriteError("the database is full")))
     elif failing == "journal":
-        monkeypatch.setattr(atomic, "_write_through", fail)
+        monkeypatch.setattr(atomic, "write_through", fail)
     elif failing == "chmod":
         monkeypatch.setattr("pathlib.Path.chmod", fail)
     else:
@@ -309,7 +310,7 @@ def test_what_another_process_has_staged_is_left_alone(tmp_path, monkeypatch):
     """Only the lock says that it lives: the files of this process it would know anyway."""
     living = Staging()
     living.write_text(tmp_path / "a.csv", "living")
-    monkeypatch.setattr(atomic, "_OWN", set())
+    monkeypatch.setattr(journal, "OWN", set())
     settle(tmp_path)
     with living:
         pass

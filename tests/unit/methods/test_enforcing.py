@@ -120,7 +120,7 @@ def test_nothing_is_asked_of_no_records():
 
 
 def test_a_release_that_does_not_hold_is_suppressed():
-    with pytest.raises(UnreachableError, match="not met: k-anonymity is 1, must be >= 2"):
+    with pytest.raises(UnreachableError, match="requirements: k-anonymity is 1, must be >= 2"):
         Nothing(k=2).apply(table_of(["cook", "cook", "king"]), RUN)
 
 

@@ -17,8 +17,9 @@ import polars as pl
 import pytest
 
 import sfumato
-from sfumato.io import atomic
-from sfumato.io.atomic import Staging, settle
+from sfumato.io import atomic, journal
+from sfumato.io.atomic import Staging
+from sfumato.io.journal import settle
 from sfumato.releasing.checksums import states_of
 
 PLAN = """
@@ -125,7 +126,7 @@ def die(staging):
     """What a kill does: the locks are gone, and nobody tidies up."""
     for file in staging._journals.values():
         file.close()
-    atomic._OWN.difference_update(staging._journals)
+    journal.OWN.difference_update(staging._journals)
     staging._journals = {}
 
 
@@ -175,7 +176,7 @@ def test_a_folder_that_comes_up_meanwhile_is_not_taken(tmp_path):
 
 
 def test_names_are_exchanged_here_or_it_is_said(tmp_path):
-    from sfumato.io.atomic import exchange
+    from sfumato.io.folder_exchange import exchange
 
     for name in ("one", "other"):
         (tmp_path / name).mkdir()

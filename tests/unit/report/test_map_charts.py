@@ -3,7 +3,7 @@
 from sfumato.report import frame
 from sfumato.report.map_charts import settled_map
 from sfumato.report.release_charts import risk_bars, slider_chart
-from sfumato.risk.individual import RiskThreshold
+from sfumato.risk._sample_classes import RiskThreshold
 
 RISK, UTILITY = {"title": "Risk", "better": "low"}, {"title": "Loss", "better": "low"}
 

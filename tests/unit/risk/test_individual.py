@@ -26,15 +26,9 @@ from sfumato.methods.mondrian import Mondrian
 from sfumato.methods.suppression import RecordSuppression
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
-from sfumato.risk.individual import (
-    HouseholdRisk,
-    IndividualRisk,
-    SizeModel,
-    cut_at,
-    far_risk,
-    mean_risk,
-    size_model_of,
-)
+from sfumato.risk._sample_classes import SizeModel, cut_at, far_risk, mean_risk, size_model_of
+from sfumato.risk.household import HouseholdRisk
+from sfumato.risk.individual import IndividualRisk
 
 ROLES = {"w": Role.WEIGHT, "home": Role.HOUSEHOLD, "who": Role.PERSON}
 

@@ -18,15 +18,9 @@ from sfumato.core.run import Run
 from sfumato.data.hierarchy.likeness import labels_of, marginality
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind, Role
-from sfumato.risk.permutation import (
-    AllCorrelations,
-    LargestCorrelation,
-    PowerMean,
-    SortedCorrelations,
-    moves_of,
-    power_mean,
-    reverse_mapping,
-)
+from sfumato.risk._rank_moves import moves_of, reverse_mapping
+from sfumato.risk.permutation import AllCorrelations, LargestCorrelation, SortedCorrelations
+from sfumato.risk.power_mean import PowerMean, power_mean
 
 CM = LargestCorrelation(), AllCorrelations(), SortedCorrelations()
 

@@ -15,8 +15,10 @@ from sfumato.core.run import Run
 from sfumato.data.schema import Kind, Role
 from sfumato.risk._model_fitting import SizeFrequencies
 from sfumato.risk._possible_populations import PossiblePopulations
+from sfumato.risk._sample_classes import far_risk
 from sfumato.risk.copula import CopulaRisk
-from sfumato.risk.individual import HouseholdRisk, IndividualRisk, far_risk
+from sfumato.risk.household import HouseholdRisk
+from sfumato.risk.individual import IndividualRisk
 from sfumato.risk.log_linear import LogLinearRisk
 from sfumato.risk.population import PopulationUniqueness
 from sfumato.risk.suda import DisSuda
