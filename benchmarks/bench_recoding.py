@@ -158,7 +158,7 @@ def ten_models(path, table, run):
         of_model, method = ours(table, model)
         row = f"{model[0]}, {model[3]} % suppressed"
         figures = method.apply(of_model, run).figures  # warm from here on
-        loss = 1 - figures["payout"] if model is PAYOUT else figures["loss"]
+        loss = figures["payout_lost"] if model is PAYOUT else figures["loss"]
         if found is None:
             taken, _ = ratios.least(ratios.protecting(of_model, method, run.resources))
             ratios.beside(f"{row}, sfumato.protect", len(table), taken)

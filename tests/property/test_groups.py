@@ -86,18 +86,25 @@ def plain_k(rows, changed, places, group, *, persons):
 
 
 @pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize(("text", "columns", "at_least"), [("g", ["g"], 1), ("g+h of 4", ["g", "h"], 4)])
+@pytest.mark.parametrize(
+    ("text", "sorts", "at_least"),
+    [
+        ("g", [["g"]], 1),
+        ("g+h of 4", [["g", "h"]], 4),
+        ("group", [["x"], ["y"]], 1),
+        ("group of 4", [["x"], ["y"]], 4),
+    ],
+)
 @given(made=releases())
 @examples(150)
-def test_k_in_every_group_is_counted_by_plain_loops(persons, text, columns, at_least, made):
+def test_k_in_every_group_is_counted_by_plain_loops(persons, text, sorts, at_least, made):
     rows, changed, places = made
     table = table_of(rows, persons=persons)
     score = parse_measure(f"k in every {text}").score(
         Evidence(table, release_of(table, changed, places)), Run()
     )
-    counts = [
-        plain_k(rows, changed, places, group, persons=persons) for group in groups_of(rows, columns, at_least)
-    ]
+    groups = [group for columns in sorts for group in groups_of(rows, columns, at_least)]
+    counts = [plain_k(rows, changed, places, group, persons=persons) for group in groups]
     if any(map(math.isnan, counts)):
         assert score.status is Status.NOT_ESTIMABLE  # nobody of the group is left
     elif score.status is Status.OK:

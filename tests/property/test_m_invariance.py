@@ -1,6 +1,7 @@
 """m-invariant releases under inserts, deletes and changes: what a reader of all of them is left with."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -13,7 +14,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from effort import examples
 from sfumato.core.evidence import Evidence
+from sfumato.core.measure import Status
 from sfumato.core.randomness import ByPerson, Series, series_secret
+from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.core.waves import Waves
 from sfumato.data.schema import Column, Kind, Role, Schema
@@ -450,6 +453,92 @@ def test_inference_among_counterfeits_by_all_sets(states, m):
     expected, people = inferred_by_brute_force(made, states[-1])
     assert score.details["persons"] == people
     assert score.value == pytest.approx(expected)
+
+
+def chances_in_area(rows, ill, frequency):
+    """Whether some of an area are nobody, and how probable each value is for its people; None if twice there."""
+    values, n_real = [row[2] for row in rows], sum(row[0] is not None for row in rows)
+    if n_real == len(values):
+        return False, {value: values.count(value) / n_real for value in values}
+    if len(set(values)) < len(values):
+        return None
+    sets = {each: prod(frequency[value] for value in each) for each in combinations(values, n_real)}
+    total = sum(sets.values()) * n_real
+    return True, {v: sum(chance for each, chance in sets.items() if v in each) / total for v in values}
+
+
+def inferred_in_areas(waves):
+    """The same share where areas are classes and may break m-invariance; None if nobody can say."""
+    now = waves[-1]
+    ills = Counter(ill for who, _, ill in now if who is not None)
+    frequency = defaultdict(lambda: 1e-6 / ills.total()) | {v: n / ills.total() for v, n in ills.items()}
+    for rows in waves:
+        for area in {row[1] for row in rows}:
+            inside = [row for row in rows if row[1] == area]
+            if any(row[0] is not None for row in inside) and chances_in_area(inside, 0, frequency) is None:
+                return None
+    hits = []
+    for who, _, ill in now:
+        beside, scores = False, None
+        for rows in reversed(waves if who is not None else []):
+            for area in [row[1] for row in rows if row[0] == who]:
+                also, then = chances_in_area([row for row in rows if row[1] == area], ill, frequency)
+                if scores is None or ill in then:
+                    scores = {v: frequency[v] for v in then} if scores is None else scores
+                    scores = {v: scores[v] * then.get(v, 0.0) / frequency[v] for v in scores}
+                    beside |= also
+        if beside:
+            best = [value for value in scores if scores[value] >= max(scores.values()) * (1 - 1e-9)]
+            hits.append((ill in best) / len(best))
+    return (sum(hits) / len(hits) if hits else 0.0), len(hits)
+
+
+@st.composite
+def waves_of_areas(draw):
+    """Some of nine people in two areas, who may fall ill, and rows of nobody; values are seldom twice."""
+    words = [*ILLS[:3], None]
+    ills = draw(st.lists(st.sampled_from(words), min_size=9, max_size=9))
+    waves = []
+    for _ in range(draw(st.integers(1, 3))):
+        rows, often = [], draw(st.integers(0, 9)) == 0
+        for who, usual in enumerate(ills):
+            area, ill = draw(st.sampled_from("nns")), draw(st.sampled_from([usual, usual, usual, *words]))
+            if often or (area, ill) not in {row[1:] for row in rows}:
+                rows.append((who, area, ill))
+        free = [
+            (None, area, ill) for area in "ns" for ill in words if (area, ill) not in {r[1:] for r in rows}
+        ]
+        waves.append(rows + [row for row in free if draw(st.booleans())])
+    return waves
+
+
+@given(waves_of_areas())
+@examples(200)
+def test_inference_where_releases_leave_fewer_values_than_one_shows(waves):
+    """Values that only some releases have are ruled out, also in a series that is not m-invariant."""
+    schema = Schema(
+        (
+            Column("who", Kind.NOMINAL, Role.PERSON),
+            Column("area", Kind.NOMINAL, Role.KEY),
+            Column("ill", Kind.NOMINAL, Role.SENSITIVE),
+        )
+    )
+    made = []
+    for rows in waves:
+        shown = Table(
+            pl.DataFrame(rows, {"who": pl.Int64, "area": pl.String, "ill": pl.String}, orient="row"), schema
+        )
+        real = [place for place, row in enumerate(rows) if row[0] is not None]
+        sources = np.full(len(rows), -1)
+        sources[real] = np.arange(len(real))
+        made.append(Evidence(shown.take(np.array(real)), Release.of(shown, source_rows=sources)))
+    evidence = replace(made[-1], resources={"series": Waves.of(made[:-1])})
+    score, expected = CounterfeitInference().score(evidence, Run(seed=1)), inferred_in_areas(waves)
+    if expected is None:
+        assert score.status is Status.NOT_ESTIMABLE
+    else:
+        assert score.details["persons"] == expected[1]
+        assert score.value == pytest.approx(expected[0])
 
 
 def test_a_frequent_value_is_inferred_though_the_release_is_m_invariant():

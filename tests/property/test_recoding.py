@@ -117,7 +117,7 @@ def test_the_payout_against_who_knows_a_population_is_that_of_a_naive_scan(
         return
     release = method.apply(table_of(records), here)
     assert tuple(release.fitted.levels[key] for key in "abc") == wanted.levels
-    assert f"{release.figures['payout']:.6g}" == f"{wanted.value:.6g}"
+    assert f"{release.figures['payout_lost']:.6g}" == f"{wanted.value:.6g}"
 
 
 # What is asked holds --------------------------------------------------------------------------------------

@@ -25,13 +25,16 @@ from sfumato.core.release import Release, reorder
 from sfumato.core.run import Run
 from sfumato.core.waves import SERIES
 from sfumato.data.scenario import CONTROL
-from sfumato.data.schema import Kind
+from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, quoted
 from sfumato.kernels.arrays import Ints
 
 #: The name of all groups together that are too small to be judged alone, and a value that is not there.
 POOLED, NO_VALUE = "all smaller groups", "(missing)"
+
+#: What is said of the groups by each key alone, the keys being named by nobody.
+UNNAMED = ("group",)
 
 #: What stands between the values of several columns, and in place of a missing one.
 _BETWEEN, _MISSING = "\x1f", "\x00"
@@ -77,8 +80,19 @@ class Groups:
         size = f" of {self.at_least}" if self.at_least > 1 else ""
         return f"in every {'+'.join(self.columns)}{size}"
 
+    def sorts_in(self, schema: Schema) -> tuple[Self, ...]:
+        """These groups; of *every group*, which is no column, those by each key alone."""
+        if self.columns != UNNAMED or UNNAMED[0] in schema:
+            return (self,)
+        return tuple(replace(self, columns=(name,)) for name in schema.known_columns())
+
     def refuses(self, table: Table) -> str | None:
         """Why the records of a table are not of these groups; None if they are."""
+        sorts = self.sorts_in(table.schema)
+        if sorts != (self,):
+            reasons = (each.refuses(table) for each in sorts)
+            nothing = f"a score {self} takes the values of each key, and no column is a key"
+            return next(filter(None, reasons), None) if sorts else nothing
         lacking = [name for name in self.columns if name not in table.schema]
         if lacking:
             return f"a score {self} needs {quoted(lacking, ' and ')}, which is no column"
@@ -208,8 +222,10 @@ class GroupMeasure(Measure):
         settings = (getattr(self.inner, declared.name) for declared in self.inner.parameters())
         used = {each for each in settings if isinstance(each, Resource)} | {evidence.scenario.external}
         used |= {CONTROL} if self.needs.control else set()
+        sorts = self.groups.sorts_in(evidence.original.schema)
         for name, table in _tables_in(evidence):
-            if name in used and (reason := self.groups.refuses(table)) is not None:
+            reasons = (each.refuses(table) for each in sorts if name in used)
+            if (reason := next(filter(None, reasons), None)) is not None:
                 return f"of `{name}`: {reason}"
         return None
 
@@ -221,9 +237,10 @@ class GroupMeasure(Measure):
         why = f"{self.inner.name} {self.groups} must know the group of each released record"
         if self.aspect == "risk":
             return f"{why}, got: records that do not map to original ones"
-        lacking = [
-            name for name in self.groups.columns if not _is_readable(released, evidence.original, name)
-        ]
+        columns = dict.fromkeys(
+            name for each in self.groups.sorts_in(evidence.original.schema) for name in each.columns
+        )
+        lacking = [name for name in columns if not _is_readable(released, evidence.original, name)]
         return f"{why}, and the release does not show {quoted(lacking, ' and ')}" if lacking else None
 
     def measure(self, evidence: Evidence, run: Run) -> Score:
@@ -235,11 +252,11 @@ class GroupMeasure(Measure):
             name: self.inner.score(part.evidence, run.at("group", name)) for name, part in parts.items()
         }
         worst = self._worst_of(scores)
-        by_record = np.full(len(evidence.original), np.nan)
+        by_record, worse = np.full(len(evidence.original), np.nan), self._worse_of_two
         for name, part in parts.items():
             own = scores[name].by_record
             if own is not None and len(own) == len(part.rows):
-                by_record[part.rows] = own
+                by_record[part.rows] = worse(by_record[part.rows], own)
         score = replace(
             scores[worst],
             by_record=None if all(each.by_record is None for each in scores.values()) else by_record,
@@ -252,6 +269,11 @@ class GroupMeasure(Measure):
             proof=None,
         )
         return self._doubt_if_split(score, evidence, parts)
+
+    @property
+    def _worse_of_two(self) -> np.ufunc:
+        """What is worse for a record that is in several groups; a number is worse than none."""
+        return np.fmax if self.better == "low" else np.fmin
 
     def worst_group(self, values: Mapping[str, float]) -> str:
         """The name of the group with the worst value; one without is worse than any."""
@@ -277,13 +299,14 @@ class GroupMeasure(Measure):
         split = [
             name
             for name, numbers in links.items()
-            if sum(len(np.unique(numbers[part.places])) for part in parts.values()) > len(np.unique(numbers))
+            for sort in {part.sort for part in parts.values()}
+            if sum(len(np.unique(numbers[part.places])) for part in parts.values() if part.sort == sort)
+            > len(np.unique(numbers))
         ]
         if not split:
             return score
-        reason = (
-            f"{quoted(split, ' and ')} joins records of several groups, and each group shows some of them"
-        )
+        names = quoted(dict.fromkeys(split), " and ")
+        reason = f"{names} joins records of several groups, and each group shows some of them"
         return self._with_doubt(score, reason)
 
     def _mark_as_estimate(self, score: Score, evidence: Evidence) -> Score:
@@ -298,6 +321,7 @@ class GroupMeasure(Measure):
 class GroupEvidence:
     """The evidence of a group: its ``rows`` of the original, and the ``places`` of its released records."""
 
+    sort: Groups
     rows: Ints
     places: Ints
     evidence: Evidence
@@ -305,6 +329,14 @@ class GroupEvidence:
 
 def _parts(evidence: Evidence, groups: Groups) -> Iterator[tuple[str, GroupEvidence]]:
     """The evidence of each group; records that left none behind are of a group nonetheless."""
+    for sort in groups.sorts_in(evidence.original.schema):
+        of = "" if sort == groups else f"{sort.columns[0]} = "
+        for name, part in _parts_of(evidence, sort):
+            yield f"{of}{name}", part
+
+
+def _parts_of(evidence: Evidence, groups: Groups) -> Iterator[tuple[str, GroupEvidence]]:
+    """The same of groups of one sort."""
     original, release = evidence.original, evidence.release
     grouping = Grouping.of(original, groups)
     others = {name: grouping.rows_in(t) for name, t in _tables_in(evidence) if groups.refuses(t) is None}
@@ -322,7 +354,7 @@ def _parts(evidence: Evidence, groups: Groups) -> Iterator[tuple[str, GroupEvide
             resources={**evidence.resources, **tables},
             joined=evidence.joined and replace(evidence.joined, numbers=evidence.joined.numbers[there]),
         )
-        yield group, GroupEvidence(rows, there, part)
+        yield group, GroupEvidence(groups, rows, there, part)
 
 
 def _places_of(release: Release, grouping: Grouping, own: Mapping[str, Ints]) -> dict[str, Ints]:

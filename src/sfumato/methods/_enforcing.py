@@ -269,6 +269,10 @@ class EnforcingMethod(Method):
             return reason
         try:
             groups = self.guarantee_for(table).groups
+            if groups is not None and groups.sorts_in(table.schema) != (groups,):
+                return (
+                    f"a record is in several of the groups {groups}: name a column, as in `in every region`"
+                )
             return None if groups is None else groups.refuses(table)
         except SfumatoError as error:
             return error.message

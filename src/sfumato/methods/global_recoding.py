@@ -343,21 +343,23 @@ class GlobalRecoding(EnforcingMethod):
         best = search.best
         assert best is not None
         n_suppressed = count_noun(best.suppressed, "record")
-        value = search.objective.value
+        value, is_payout = search.objective.value, self.objective == "payout"
+        shown = 1.0 - value(best.score) if is_payout else value(best.score)  # what is lost of it is minimised
         at = ", ".join(
             f"`{key.column.name}` {level} of {key.height - 1}"
             for key, level in zip(search.lattice.keys, best.node.levels, strict=True)
         )
         notes = [
             f"levels: {at}",
-            f"{self.objective} {_figure(value(best.score))} with {n_suppressed} suppressed",
+            f"{self.objective} {_figure(shown)} with {n_suppressed} suppressed",
             f"{search.looked_at:,} of {count_noun(search.n_nodes, 'combination')} of levels evaluated",
         ]
         low = value(best.score)
         if not proved:
             low = min(max(value(max(search.bound, 0.0)), 0.0), low)
             gap = value(best.score) - low
-            notes.append(f"not proved optimal: the optimum is at least {low:.4g}, a gap of {gap:.3g}")
+            far = f"at most {1.0 - low:.4g}" if is_payout else f"at least {low:.4g}"
+            notes.append(f"not proved optimal: the optimum is {far}, a gap of {gap:.3g}")
         n = int(outcome.suppressed.sum())
         if n < best.suppressed:
             notes.append(f"{count_noun(best.suppressed - n, 'suppressed record')} recoded among themselves")
@@ -367,9 +369,10 @@ class GlobalRecoding(EnforcingMethod):
                 "the requirements"
             )
         n_out = n if outcome.leftover == "dropped" else 0
+        name = "payout_lost" if is_payout else self.objective
         return notes, {
-            self.objective: value(best.score),
-            f"{self.objective}_at_least": low,
+            name: value(best.score),
+            f"{name}_at_least": low,
             "records_suppressed": n - n_out,
             "records_left_out": n_out,
             "records_recoded_apart": best.suppressed - n,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from sfumato.core import registry
+from sfumato.core.group_measure import GroupMeasure
 from sfumato.core.measure import ClassMeasure, EstimatedMeasure
 from sfumato.core.params import Requirements
 from sfumato.data.schema import UNIT_ROLES, Kind, Role, Schema
@@ -71,7 +72,7 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     if not columns or not risks:
         return []
     k = max(_class_size_for(demand) for demand in risks)
-    also = tuple(dict.fromkeys(text for demand in risks for text in _enforceable(demand)))
+    also = tuple(dict.fromkeys(text for demand in risks for text in _enforceable(demand, schema)))
     kinds = {schema[name].kind for name in columns}
     alike = any(isinstance(demand.measure.ungrouped, ClassMeasure) for demand in risks)
     coded = any(schema[name].hierarchy for name in columns)
@@ -84,8 +85,11 @@ def safe_steps(schema: Schema, demands: Sequence[Demand], companions: Sequence[s
     ]
 
 
-def _enforceable(demand: Demand) -> Iterator[str]:
+def _enforceable(demand: Demand, schema: Schema) -> Iterator[str]:
     """What a method is to enforce besides the number of records alike; in every group that number, too."""
+    asked, scored = demand.requirement, demand.measure
+    if isinstance(scored, GroupMeasure) and scored.groups.sorts_in(schema) != (scored.groups,):
+        return  # a record is in several of them, and no method protects these one by one
     asked, scored = demand.requirement, demand.measure.ungrouped
     if not isinstance(scored, ClassMeasure):
         if asked.where:

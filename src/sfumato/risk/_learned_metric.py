@@ -205,7 +205,9 @@ class LearningLinkage(LinkageMeasure):
             **METRICS,
             "learned": "The one that finds most: of three fixed ones and those learned from true links.",
         },
-        synonyms=dict.fromkeys(("metric learning", "supervised linkage", "bilinear form"), "learned"),
+        synonyms=dict.fromkeys(
+            ("metric learning", "learned metric", "supervised linkage", "bilinear form"), "learned"
+        ),
     )
     scale: Scale = param(
         "deviation", SCALE_HELP, choices=SCALES, when="metric=euclidean|manhattan|chebyshev|learned"

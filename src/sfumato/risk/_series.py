@@ -143,6 +143,12 @@ class DisclosedValues:
             found = self._pairs[places] == wanted
         return found
 
+    def find(self, classes: Ints, values: Ints) -> Ints:
+        """Where each value stands in the class beside it, among all of them; −1 if it does not."""
+        wanted = classes * (self.space + 1) + values + 1
+        places = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
+        return np.where(self._pairs[places] == wanted, places, -1)
+
     @cached_property
     def _pairs(self) -> Ints:
         """Each class with each of its values, as one number."""

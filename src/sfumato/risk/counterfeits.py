@@ -14,11 +14,10 @@ from sfumato.core.waves import Wave
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.series import NOBODY
 from sfumato.data.shares import wilson
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
     DisclosedValues,
-    common_values,
     left_out,
     values_of_releases,
     waves_of,
@@ -44,10 +43,11 @@ class CounterfeitInference(SensitiveMeasure):
         P(R) \propto \prod_{v \in R} \pi_v, \quad |R| = n, \qquad
         P(v) = \frac{1}{n} \sum_{R \ni v} P(R)
 
-    where :math:`P(v)` is the probability that one of them has value :math:`v`. If a person had the same
-    values in earlier releases, their factors :math:`P(v) / \pi_v` are multiplied. The intruder guesses the
-    most probable value of each person; the score is the share of people beside counterfeits, in this release
-    or an earlier one, for whom this is right.
+    where :math:`P(v)` is the probability that one of them has value :math:`v`. Of a person in earlier
+    releases the factors :math:`P(v) / \pi_v` of all releases are multiplied; a value that one of them does
+    not have has the factor 0, and a release in which the person had another value is left out. The intruder
+    guesses the most probable value of each person; the score is the share of people beside counterfeits, in
+    this release or an earlier one, for whom this is right.
 
     See Also
     --------
@@ -101,7 +101,8 @@ class CounterfeitInference(SensitiveMeasure):
     tells = Tells(
         places={"series": 4},
         record_sentence="an intruder who knows frequencies infers its value (1: yes): {:.0f}",
-        not_seen="It does not test an intruder who knows the algorithm, or other people of the bucket.",
+        not_seen="It does not test an intruder who knows the algorithm or other people of the bucket, or "
+        "puts several sensitive columns together.",
     )
     references = ("xiao2007minvariance",)
     vetted = "brute-forced: property/test_m_invariance.py::test_inference_among_counterfeits_by_all_sets"
@@ -187,19 +188,21 @@ class _FrequencyAttack:
             if factors is None:
                 return None
             there = waves[-1].places_in(wave) if wave is not waves[-1] else np.arange(len(rows))
-            same = _same_values(each, last, there)
-            attacked[same] |= (real < each.sizes)[each.of_record[there[same]]]
+            met = np.flatnonzero((there >= 0) & (rows >= 0))
+            classes = each.of_record[there[met]]
+            known = met if each is last else met[each.holds(classes, truths[rows[met]])]
+            attacked[known] |= (real < each.sizes)[each.of_record[there[known]]]
             pairs.append((each, factors))
-            places.append(np.where(same, there, -1))
+            places.append(np.full(len(rows), -1))
+            places[-1][known] = there[known]
         records = np.flatnonzero(attacked & (rows >= 0))
         owners, values = last.laid_out(last.of_record[records])
         logs = np.log(frequency)[values + 1]
         for (each, factors), there in zip(pairs, places, strict=True):
             seen = there[records]
             known = np.flatnonzero(seen[owners] >= 0)
-            of = each.of_record[seen[owners[known]]]
-            position = np.arange(len(owners)) - np.searchsorted(owners, owners)
-            logs[known] += factors[each.starts[of] + position[known]]
+            found = each.find(each.of_record[seen[owners[known]]], values[known])
+            logs[known] += np.where(found >= 0, factors[found], -np.inf)
         return cls(records, owners, values, logs, truths[rows[records]])
 
     def hits(self) -> Floats:
@@ -213,29 +216,19 @@ class _FrequencyAttack:
 
     def by_lot(self) -> Floats:
         """The chance of a guess that takes all values for equally probable, for each record."""
-        return 1 / np.bincount(self.owners, minlength=len(self.records))
-
-
-def _same_values(one: DisclosedValues, last: DisclosedValues, places: Ints) -> Flags:
-    """Which records of the last release are in an earlier one, among the same values."""
-    same = places >= 0
-    there = np.flatnonzero(same)
-    classes, others = one.of_record[places[there]], last.of_record[there]
-    common = common_values(one, classes, last, others)
-    same[there] = (common == one.sizes[classes]) & (common == last.sizes[others])
-    return same
+        return 1 / np.bincount(self.owners[np.isfinite(self.logs)], minlength=len(self.records))
 
 
 def _factors(disclosed: DisclosedValues, real: Ints, frequency: Floats) -> Floats | None:
     """For each class and value of it, the logarithm of P(v) / π(v); None if a value is twice in a class.
 
-    Where there are no counterfeits all values are as probable: the factor takes the frequency back.
+    Where there are no counterfeits each value is as probable as it is often there.
     """
     owners = np.repeat(np.arange(len(disclosed.sizes)), disclosed.sizes)
     beside = (real < np.bincount(owners, disclosed.counts, len(disclosed.sizes))) & (real > 0)
     if (disclosed.counts[beside[owners]] > 1).any():
         return None
-    factors = -np.log(frequency[disclosed.values + 1])
+    factors = np.log(disclosed.counts / frequency[disclosed.values + 1])
     for size in np.unique(disclosed.sizes[beside]).tolist():
         classes = np.flatnonzero(beside & (disclosed.sizes == size))
         pairs = disclosed.starts[classes][:, None] + np.arange(size)

@@ -81,7 +81,11 @@ def derive(
         for name, columns in sets.items()
     ]
     groups = [group for group in groups if group.options]
-    groups += [each for strata in _strata_asked(requirements) for each in _protect_within(strata, groups)]
+    groups += [
+        each
+        for strata in _strata_asked(requirements, table.schema)
+        for each in _protect_within(strata, groups)
+    ]
     used = {option.name for group in groups for option in group.options}
     for name in able:
         if name not in used:
@@ -94,10 +98,11 @@ def derive(
     return SearchSpace(tuple(groups), dict(sorted(left_out.items())))
 
 
-def _strata_asked(requirements: Sequence[Requirement]) -> list[tuple[str, ...]]:
+def _strata_asked(requirements: Sequence[Requirement], schema: Schema) -> list[tuple[str, ...]]:
     """The columns in whose every group something is required: protecting these separately may help."""
     measures = (each.measure for each in requirements)
-    return list(dict.fromkeys(each.groups.columns for each in measures if isinstance(each, GroupMeasure)))
+    asked = (each.groups.sorts_in(schema) for each in measures if isinstance(each, GroupMeasure))
+    return list(dict.fromkeys(each.columns for sorts in asked for each in sorts))
 
 
 def _protect_within(strata: tuple[str, ...], groups: Sequence[Group]) -> Iterator[Group]:

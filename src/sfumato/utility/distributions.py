@@ -104,6 +104,7 @@ class ColumnEarthMoversDistance(ColumnDistance):
     """
 
     name = "column-emd"
+    aliases = ("column-loss",)
     vetted = "brute-forced: unit/utility/test_distributions.py::test_agrees_with_scipy"
     synonyms = ("Wasserstein distance",)
     family = "distributions"

@@ -114,6 +114,35 @@ def test_the_original_group_counts_whatever_became_of_the_column(table):
     assert score_of("k in every region", table, shown).value == 1
 
 
+def test_every_group_is_every_value_of_each_key(table):
+    score = score_of("k in every group of 2", table)
+    assert score.by_value["records"] == {
+        "age = 1": 4,
+        "age = 2": 2,
+        "sex = f": 4,
+        "sex = m": 2,
+    }
+    alone = [score_of(f"k in every {name} of 2", table) for name in ("age", "sex")]
+    assert score.value == min(each.value for each in alone)
+    assert np.array_equal(score.by_record, np.minimum(*(each.by_record for each in alone)))
+    pooled = score_of("column-loss in every group of 500", table, Release.unchanged(table))
+    assert pooled.by_value["records"] == {f"age = {POOLED}": 6, f"sex = {POOLED}": 6}
+    assert pooled.value == 0
+
+
+def test_a_column_named_group_is_that_column(table):
+    roles = {"group" if name == "region" else name: role for name, role in ROLES.items()}
+    named = sfumato.read(table.frame.rename({"region": "group"}), roles=roles)
+    assert score_of("k in every group", named).by_value["records"] == {NO_VALUE: 1, "a": 3, "b": 2}
+
+
+def test_nobody_protects_groups_that_overlap_one_by_one(table):
+    method = Mondrian(k=2, also="k >= 2 in every group")
+    assert "name a column" in str(method.refuses(table.aimed_at(("age", "sex"))))
+    demand = Demand(Requirement.parse("l >= 2 in every group"))
+    assert not safe_steps(table.schema, [demand])[0].method.also
+
+
 def test_one_group_scores_as_all_records(table):
     alone = table.with_values("region", pl.Series(["a"] * 6))
     for name in ("k", "uniqueness", "l"):

@@ -416,7 +416,8 @@ def test_the_payout_of_the_lattice_is_that_of_the_measure(prices, population):
     knows = {} if population is None else {"knows": "population", "population": population}
     evidence = Evidence(table.select(keys), released, resources={"everybody": everybody})
     found = registry.measure("publisher-payout")(**prices, **knows).score(evidence, run)
-    assert release.figures["payout"] == pytest.approx(1 - found.value, abs=1e-9)
+    assert release.figures["payout_lost"] == pytest.approx(1 - found.value, abs=1e-9)
+    assert f"payout {found.value:.4g} with" in " ".join(release.notes)
     assert not any("not proved" in note for note in release.notes)
 
 
