@@ -138,6 +138,16 @@ def test_a_file_larger_than_all_memory_is_refused_and_read_by_an_engine(run, fol
     assert run("risk", "people.csv", "-m", "k", "--engine", "stream", "--scratch", folder)[0] == 0
 
 
+@pytest.mark.parametrize("verb", ["inspect", "risk", "check", "convert", "protect"])
+def test_a_file_of_a_terabyte_is_refused_before_it_is_read(run, folder, verb):
+    """It has no blocks on the disk behind its first records: only its size is that of a terabyte."""
+    with (folder / "people.csv").open("r+b") as stream:
+        stream.truncate(2**40)
+    code, _, err = run(*{**READERS, **WRITERS}[verb], *(("--overwrite",) if verb == "protect" else ()))
+    assert (code, "memory" in err) == (3, True), err
+    assert CELL not in err
+
+
 def test_a_panic_of_a_library_is_no_requirement_that_is_missed(run, folder, monkeypatch):
     class PanicException(BaseException):
         """As polars has it: no Exception."""
