@@ -76,6 +76,7 @@ def _with_population(rng, case, keys):
     asked = f"delta-presence(population=register, missing={case['policy']}) <= 1"
     plan["requirements"] = [*plan["requirements"], asked]
     register = dict(zip(keys, map(list, zip(*everybody, strict=True)), strict=True))
+    register["town"] = ["here"] * len(everybody)  # of one column an empty cell would be a text in quotes
     return {**case, "plan": plan, "register": register}
 
 
