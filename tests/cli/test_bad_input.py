@@ -128,3 +128,22 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(files, tmp_path, suffix):
     assert "Traceback" not in ended.stderr
     assert CELL not in ended.stderr
     assert files() == before
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "[" * 100_000], ids=["digits", "brackets"])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("plan.toml", ("check", "plan.toml")),
+        ("own.toml", ("profiles", "own.toml")),
+        ("releases.private.jsonl", ("run", "plan.toml")),
+        ("old.private.json", ("verify", "old.private.json")),
+    ],
+)
+def test_a_number_of_many_digits_or_many_brackets_is_a_sentence(run, tmp_path, name, command, text):
+    (tmp_path / "people.csv").write_text(FILES["people.csv"])
+    (tmp_path / "plan.toml").write_text(PLAN + 'drop = ["name", "income", "illness"]\n')
+    (tmp_path / name).write_text(f"a = {text}" if name.endswith("toml") else f'{{"a": {text}}}')
+    code, _, err = run(*command)
+    assert code in {2, 3}, err
+    assert "error: " in err

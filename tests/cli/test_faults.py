@@ -34,6 +34,7 @@ name, limit = sys.argv[1], int(sys.argv[2])
 resource.setrlimit(getattr(resource, name), (limit, limit))
 os.execv(sys.executable, [sys.executable, "-m", "sfumato", *sys.argv[3:]])
 """
+PROTOCOL = ("protocol", "people.csv", "-m", "uncorrelated-noise", "--columns", "age", "--drop", "name")
 #: The verbs that write, each with what it writes.
 WRITERS = {
     "convert": ("convert", "people.csv", "o.parquet"),
@@ -49,6 +50,23 @@ WRITERS = {
     "tune": ("tune", "plan.toml", "--minutes", "0.02", "--ledger", "l.db"),
     "protect": ("protect", "mdav", "people.csv", "--columns", "age", "--unjudged", "--out", "o.csv"),
     "release": ("release", "plan.toml", "--out", "rel"),
+    "gate": ("gate", "plan.toml", "--out", "g.json"),
+    "risk": ("risk", "people.csv", "-m", "k", "--report", "r.html"),
+    "report": ("run", "plan.toml", "--report", "r.html"),
+    "compare": (
+        "compare",
+        "people.csv",
+        "--columns",
+        "age",
+        "-m",
+        "mdav",
+        "--repeats",
+        "1",
+        "--report",
+        "c.html",
+    ),
+    "simulate": ("simulate", "people.csv", "--report", "s.html"),
+    "protocol": (*PROTOCOL, "--local", "0.9", "--everywhere", "0.9", "--out", "o.csv"),
 }
 READERS = {
     "inspect": ("inspect", "people.csv"),
@@ -56,10 +74,10 @@ READERS = {
     "utility": ("utility", "people.csv", "people.csv", "-m", "il1s"),
     "check": ("check", "plan.toml"),
     "gate": ("gate", "plan.toml"),
-    "explain": ("explain", "people.csv", "-m", "dbrl"),
+    "explain": ("explain", "plan.toml", "--riskiest", "2"),
     "simulate": ("simulate", "people.csv"),
     "compare": ("compare", "people.csv", "--columns", "age", "-m", "mdav", "--repeats", "1"),
-    "protocol": ("protocol", "plan.toml"),
+    "protocol": (*PROTOCOL, "--attempts", "1", "--out", "o.csv"),
     "doctor": ("doctor",),
 }
 
@@ -78,6 +96,16 @@ def folder(tmp_path):
     (tmp_path / "people.csv").write_text(f"name,age,ill\n{rows}\n")
     (tmp_path / "plan.toml").write_text(PLAN)
     return tmp_path
+
+
+@pytest.mark.slow
+def test_every_command_here_does_its_work_where_nothing_is_wrong(run, folder):
+    """Else a fault would be looked for in a usage error."""
+    for name, words in {**READERS, **WRITERS}.items():
+        assert run(*words)[0] in {0, 1, 3, 4}, name
+        for path in folder.iterdir():
+            if path.is_file() and path.name not in {"people.csv", "plan.toml"}:
+                path.unlink()
 
 
 def seen(folder):
@@ -136,6 +164,16 @@ def test_a_file_larger_than_all_memory_is_refused_and_read_by_an_engine(run, fol
     code, _, err = run("risk", "people.csv", "-m", "k")
     assert (code, "--engine stream" in err) == (3, True)
     assert run("risk", "people.csv", "-m", "k", "--engine", "stream", "--scratch", folder)[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["inspect", "risk", "check", "convert", "protect"])
+def test_a_file_of_a_terabyte_is_refused_before_it_is_read(run, folder, verb):
+    """It has no blocks on the disk behind its first records: only its size is that of a terabyte."""
+    with (folder / "people.csv").open("r+b") as stream:
+        stream.truncate(2**40)
+    code, _, err = run(*{**READERS, **WRITERS}[verb], *(("--overwrite",) if verb == "protect" else ()))
+    assert (code, "memory" in err) == (3, True), err
+    assert CELL not in err
 
 
 def test_a_panic_of_a_library_is_no_requirement_that_is_missed(run, folder, monkeypatch):

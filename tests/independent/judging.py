@@ -5,7 +5,7 @@ import math
 import polars as pl
 
 from independent import written_risks as oracle
-from independent.mixed_plans import ORDERS, TYPES, write_table
+from independent.mixed_plans import ORDERS, SEPARATOR, TYPES, write_table
 from seeds import LARGE
 from sfumato.core.measure import Status
 from sfumato.core.run import Run
@@ -15,7 +15,11 @@ from sfumato.releasing.carry_out import carry_out
 from sfumato.releasing.decide import decide
 from sfumato.releasing.destination import Destination, write_release
 
-SAFER_IF_HIGH = {"k-anonymity", "l-diversity"}
+SAFER_IF_HIGH = {"k-anonymity", "km-anonymity", "l-diversity"}
+LINKS = {
+    "exact-match": oracle.exact_match, "dbrl": oracle.linkage, "replicated-uniques": oracle.replicated_uniques,
+    "disco": oracle.disco,
+}  # fmt: skip
 
 
 def release(case, folder):
@@ -33,26 +37,33 @@ def release(case, folder):
 
 def convictions(case, folder):
     """Sentences about claims that the written file does not bear out; None where nothing was released."""
+    found = comparisons(case, folder)
+    return None if found is None else [sentence for _, sentence in found if sentence]
+
+
+def comparisons(case, folder):
+    """The measures whose claims were counted again, and a sentence where the file does not bear one out."""
     decision = release(case, folder)
     if decision is None:
         return None
     counted = Counted(case, folder, decision.outcome.parts[""])
-    return [
-        sentence for judgement in decision.judgements
-        if (sentence := _compare(judgement.requirement.measure, judgement.score, counted)) is not None
-    ]  # fmt: skip
+    found = []
+    for judgement in decision.judgements:
+        measure, score = judgement.requirement.measure, judgement.score
+        claim = _claim(measure, score)
+        counts = None if claim is None else counted.of(measure)
+        if counts is not None:
+            exact = score.status is Status.OK and counted.is_definition(measure, score)
+            found.append((measure.name, _fault(measure, claim, counts, exact=exact)))
+    return found
 
 
-def _compare(measure, score, counted):
-    claim, exact = _claim(measure, score), score.status is Status.OK and counted.is_definition(measure, score)
-    if claim is None:
-        return None
-    found = counted.of(measure)
-    if found is None or abs(claim - found) <= 1e-9 * max(1.0, abs(found) if math.isfinite(found) else 1.0):
-        return None
+def _fault(measure, claim, found, *, exact):
+    if abs(claim - found) <= 1e-9 * max(1.0, abs(found) if math.isfinite(found) else 1.0):
+        return ""
     is_riskier = found < claim if measure.name in SAFER_IF_HIGH else found > claim
     if not is_riskier and not exact:
-        return None
+        return ""
     what = "understated" if is_riskier else "overstated"
     return f"{what}: {measure} is said to be {claim:.6g}, and the file has {found:.6g}"
 
@@ -80,8 +91,12 @@ class Counted:
         kinds = {name: TYPES.get(name, "nominal") for name in columns}
         self.columns = oracle.Columns(kinds, known, of("sensitive"), missing, frozenset(whole), ORDERS)
         n = len(next(iter(values.values())))
-        rows = [dict(zip(values, each, strict=True)) for each in zip(*values.values(), strict=True)]
+        read = {name: _as_read(cells) for name, cells in values.items()}
+        rows = [dict(zip(read, each, strict=True)) for each in zip(*read.values(), strict=True)]
         self.known = oracle.cells_of(rows, self.columns)
+        register = case.get("register", {})
+        strangers = [dict(zip(register, each, strict=True)) for each in zip(*register.values(), strict=True)]
+        self.register = oracle.cells_of(strangers, self.columns)
         self.owners = [f"{each}" or row for row, each in enumerate(values.get("person", [""] * n))]
         homes = values.get("household", [""] * n)
         self.tables = {
@@ -103,7 +118,7 @@ class Counted:
         counted = persons
         if joins and joins[-1] == "household":
             counted = [
-                f"h {homes[row]}" if homes[row] else owner
+                f"h {homes[row]}" if row is not None and homes[row] else owner
                 for row, owner in zip(self.sources, persons, strict=True)
             ]
         self.plain = oracle.Seen(first, persons, self._shown(first), joins, tuple(counted))
@@ -118,6 +133,7 @@ class Counted:
             ]
         else:
             rows = oracle.read_rows(path, "\t" if path.suffix == ".tsv" else ",")
+        self.sets = [_items(row["items"]) for row in rows if "items" in row]
         return oracle.cells_of(rows, self.columns, groups)
 
     def _shown(self, records):
@@ -151,27 +167,20 @@ class Counted:
     def of(self, measure):
         """The oracle's number for a measure; None where it has none."""
         policy, name = getattr(measure, "missing", ""), measure.name
-        domains = self._domains()
-        if name in {"k-anonymity", "uniqueness", "exact-match", "dbrl"}:
-            shown, moved = (
-                self.plain.columns.keys,
-                {each for group in self.released.bucketed_columns for each in group},
-            )
-            if not self.plain.records or not shown or len(shown) < len(self._kept()) or moved & set(shown):
-                return None
-            if name == "k-anonymity":
-                return oracle.k_anonymity(self.plain, policy)
-            if name == "uniqueness":
-                return oracle.uniqueness(self.plain, policy, domains)
-            if any(
-                cell[0] not in {"is", "gone"}
-                for each in self.known
-                for key, cell in each.items()
-                if key in self.columns.keys
-            ):
-                return None
-            way = oracle.exact_match if name == "exact-match" else oracle.linkage
-            return way(self.plain, self.known, self.owners, self.plain.columns.keys)
+        if name in {"k-anonymity", "uniqueness", "delta-presence", *LINKS} and not self._are_keys_plain():
+            return None
+        if name == "km-anonymity" and not self.sets:
+            return None
+        if name in LINKS:
+            return self._links(name)
+        of_keys = {
+            "km-anonymity": lambda: oracle.km_anonymity(self.sets, self.plain.persons, measure.m, policy),
+            "k-anonymity": lambda: oracle.k_anonymity(self.plain, policy),
+            "uniqueness": lambda: oracle.uniqueness(self.plain, policy, self._domains()),
+            "delta-presence": lambda: oracle.delta_presence(self.plain, self.register, policy),
+        }
+        if name in of_keys:
+            return of_keys[name]()
         ways = {
             "l-diversity": lambda seen: oracle.l_diversity(seen, policy, measure.kind),
             "t-closeness": lambda seen: oracle.t_closeness(seen, policy, measure.distance),
@@ -182,18 +191,58 @@ class Counted:
         worst = min if measure.better == "high" else max
         return worst(found, default=None)
 
+    def _are_keys_plain(self):
+        """Whether all keys that are still there stand in the first file, each beside its record."""
+        shown = self.plain.columns.keys
+        moved = {each for group in self.released.bucketed_columns for each in group}
+        return self.plain.records and shown and len(shown) == len(self._kept()) and not moved & set(shown)
+
+    def _links(self, name):
+        """What an intruder finds who knows what was there; None where that was coarse already."""
+        keys = self.plain.columns.keys
+        if any(each[key][0] not in {"is", "gone"} for each in self.known for key in keys):
+            return None
+        if name in {"exact-match", "dbrl"}:
+            people = [  # counterfeits that say nothing are seen, and hide nobody
+                row
+                for row, person in enumerate(self.plain.persons)
+                if person is not None or not all(oracle.is_gone(self.plain.records[row][key]) for key in keys)
+            ]
+            seen = self.plain._replace(
+                records=[self.plain.records[row] for row in people],
+                persons=[self.plain.persons[row] for row in people],
+            )
+            return LINKS[name](seen, self.known, self.owners, keys)
+        if self.released.bucketed_columns or len(self.tables) > 1:
+            return None
+        size = None
+        if self.released.source_rows is None and not self.released.synthetic:
+            by_person = len(self.known) / len(set(self.owners))
+            size = math.ceil(len(self.plain.records) / by_person)
+        keys = keys if name != "disco" else tuple(each for each in keys if each not in self.columns.sensitive)
+        return LINKS[name](self.plain, self.known, self.owners, keys, size=size)
+
     def is_definition(self, measure, score):
         """Whether the number must be the oracle's, and not only as bad: it looks at nothing else."""
         coded = any(self.columns.missing.get(name) for name in self.columns.keys)
-        starred = any("*" in self.case["values"][name] for name in self.columns.keys)
+        starred = any(
+            "*" in self.case["values"][name] and self.columns.kinds[name] == "nominal"
+            for name in self.columns.keys
+        )
         return not (
             "approach" in score.details
             or (measure.name in {"exact-match", "dbrl"} and self.plain.joins)  # units are linked, too
+            or self._is_untold()
             or (measure.name == "uniqueness" and coded)  # codes are values that a wildcard stands for
             or (
-                measure.name == "uniqueness" and starred
-            )  # a value there, and a wildcard to who reads the file
+                measure.name == "uniqueness" and measure.missing == "any" and starred
+            )  # a category that hides nobody, and to who reads the file a wildcard that hides everybody
         )
+
+    def _is_untold(self):
+        """Whether some sets are of values that the file does not tell."""
+        cells = (each[name] for each in self.plain.records for name in self.plain.columns.keys)
+        return any(cell[0] == "set" and oracle.REST in cell[1] for cell in cells)
 
     def _kept(self):
         """The keys that some table still shows."""
@@ -208,7 +257,9 @@ class Counted:
         for name in self.columns.keys:
             cells = [each[name] for each in self.known]
             values = [end for cell in cells if cell[0] in {"is", "range"} for end in cell[1:]]
-            if self.columns.kinds[name] in {"continuous", "date"}:
+            if name in ORDERS:
+                domains[name] = set(ORDERS[name])
+            elif self.columns.kinds[name] in {"continuous", "date"}:
                 domains[name] = (min(values), max(values)) if values else (0.0, 0.0)
             else:
                 domains[name] = set(values)
@@ -222,10 +273,22 @@ def _paths(folder, path, tables):
     return [(each, place.with_name(f"{place.stem}.{each}{place.suffix}")) for each in tables]
 
 
+def _as_read(cells):
+    """The cells of a column: in one of whole numbers nobody tells −0 from 0."""
+    return ["0" if each == "-0" else each for each in cells] if {*cells} <= {"", "0", "-0"} else cells
+
+
+def _items(text):
+    """The items of a set; None where it is missing. One that is empty is a separator alone."""
+    return frozenset(text.split(SEPARATOR)) - {""} if text else None
+
+
 def _text(value):
     """A cell of a Parquet file as a text file would write it."""
     if value is None:
         return ""
+    if isinstance(value, list):
+        return SEPARATOR.join(value) or SEPARATOR
     if isinstance(value, dict):
         low, high = (_text(value[end]) for end in ("lo", "hi"))
         return "*" if not low and not high else low if low == high else f"[{low};{high}]"

@@ -44,8 +44,13 @@ def _smaller(case):
         for start in range(0, n, size):
             if size < n:
                 yield _without_rows(case, start, start + size)
+    register = case.get("register") or {"": []}
+    for place in range(len(next(iter(register.values())))):
+        less = {name: cells[:place] + cells[place + 1 :] for name, cells in register.items()}
+        yield {**case, "register": less}
     for name in list(case["values"]):
-        if len(case["values"]) > 2 and not any(step["columns"] == [name] for step in case["plan"]["steps"]):
+        written = len(case["values"]) - len(case["plan"]["output"]["drop"])
+        if written > 2 and not any(step["columns"] == [name] for step in case["plan"]["steps"]):
             yield _without_column(case, name)
     for place in range(len(case["plan"]["steps"]) if len(case["plan"]["steps"]) > 1 else 0):
         smaller = deepcopy(case)
@@ -62,6 +67,7 @@ def _without_column(case, name):
     smaller = deepcopy(case)
     plan = smaller["plan"]
     del smaller["values"][name], plan["columns"][name]
+    smaller.get("register", {}).pop(name, None)
     plan["output"]["drop"] = [each for each in plan["output"]["drop"] if each != name]
     for step in plan["steps"]:
         step["columns"] = [each for each in step["columns"] if each != name]

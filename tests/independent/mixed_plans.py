@@ -16,6 +16,15 @@ ORDERS = {"size": ["small", "middle", "large"]}
 KEYS = ("age", "height", "sex", "region", "zip", "grade", "born", "size", "remark")
 SENSITIVE = ("illness", "income", "score")
 PARTING = ("anatomy", "angelisation", "bucketisation", "slicing", "m-invariance")
+CHANGED = ("continuous", "ordinal", "date")
+#: What methods take that do not take every key.
+TAKEN = {
+    "rank-swapping": CHANGED, "resampling": CHANGED, "individual-ranking": CHANGED, "top-bottom-coding": CHANGED,
+    "pram": ("nominal", "ordinal"), "uncorrelated-noise": ("continuous",), "rounding": ("continuous",),
+    "ipso-a": ("continuous",), "ipso-b": ("continuous",), "ipso-c": ("continuous",),
+    "private-marginals": ("continuous", "nominal", "ordinal"),
+}  # fmt: skip
+SEPARATOR = ";"
 
 
 def random_case(seed):
@@ -32,13 +41,16 @@ def random_case(seed):
         values["note"], columns["note"] = _column(rng, "note", n), {"kind": "nominal", "role": "other"}
     steps, policy = _steps(rng, columns, keys)
     parted = steps[-1]["method"] in PARTING
+    if steps[-1]["method"] == "itemset-generalisation":
+        values["items"] = [SEPARATOR.join(rng.sample("abcde", rng.choice([0, 1, 2, 2, 3]))) for _ in range(n)]
+        columns["items"] = {"kind": "set", "role": "key", "separator": SEPARATOR}
     drop = _add_units(rng, n, values, columns, parted=parted and rng.random() < 0.9)
     _spoil(rng, values, columns)
     plan = {
         "data": {"path": "in.csv"},
         "columns": columns,
         "steps": steps,
-        "requirements": requirements(policy),
+        "requirements": requirements(policy, "items" in columns),
         "output": {"path": f"out.{rng.choice(FORMATS)}", "shuffle": rng.random() < 0.2, "drop": drop},
     }
     if rng.random() < 0.15:
@@ -46,25 +58,48 @@ def random_case(seed):
             rng.sample(keys, rng.randint(1, len(keys))) + rng.sample(sensitive, rng.choice([0, 0, 1]))
         )
         plan["scenarios"] = [{"name": "one who knows", "columns": known}]
-    return {"seed": seed, "policy": policy, "values": values, "plan": plan}
+    case = {"seed": seed, "policy": policy, "values": values, "plan": plan}
+    coarse = any(cell[:1] in {"*", "["} for name in keys for cell in values[name])
+    return case if coarse or rng.random() < 0.5 else _with_population(rng, case, keys)
 
 
-def requirements(policy):
+def _with_population(rng, case, keys):
+    """Let everybody be in a population with others, who have the values that some of them have, and new ones."""
+    rows = list(zip(*(case["values"][name] for name in keys), strict=True))
+    strangers = [
+        tuple(rng.choice(row) for row in zip(*rows, strict=True)) for _ in rows * rng.choice([0, 1, 3])
+    ]
+    fresh = [_column(rng, name, len(rows)) for name in keys]
+    everybody = [*rows, *strangers, *zip(*fresh, strict=True)]
+    rng.shuffle(everybody)
+    plan = {**case["plan"], "resources": {"register": {"path": "register.csv"}}}
+    asked = f"delta-presence(population=register, missing={case['policy']}) <= 1"
+    plan["requirements"] = [*plan["requirements"], asked]
+    register = dict(zip(keys, map(list, zip(*everybody, strict=True)), strict=True))
+    register["town"] = ["here"] * len(everybody)  # of one column an empty cell would be a text in quotes
+    return {**case, "plan": plan, "register": register}
+
+
+def requirements(policy, sets=False):  # noqa: FBT002
     """Everything that is counted again, at levels that forbid nothing."""
     of = f"missing={policy}"
     return [
+        *([f"km-anonymity(m=2, {of}) >= 1", f"km-anonymity(m=1, {of}) >= 1"] if sets else []),
         f"k({of}) >= 1", f"l({of}) >= 0", f"l(kind=entropy, {of}) >= 0", f"l(kind=recursive, {of}) >= 0",
         f"t({of}) <= 1", f"t(distance=ordered, {of}) <= 1", f"alpha({of}) <= 1",
         f"delta-disclosure({of}) <= 99", f"uniqueness({of}) <= 1", "exact-match <= 1", "dbrl <= 1",
+        "replicated-uniques <= 1", "disco <= 1",
     ]  # fmt: skip
 
 
 def write_table(case, folder):
-    """Write the table as the file that the plan reads."""
-    with (folder / "in.csv").open("w", newline="", encoding="utf-8") as stream:
-        out = csv.writer(stream)
-        out.writerow(case["values"])
-        out.writerows(zip(*case["values"].values(), strict=True))
+    """Write the table, and the population if there is one, as the files that the plan reads."""
+    for name, values in (("in.csv", case["values"]), ("register.csv", case.get("register"))):
+        if values:
+            with (folder / name).open("w", newline="", encoding="utf-8") as stream:
+                out = csv.writer(stream)
+                out.writerow(values)
+                out.writerows(zip(*values.values(), strict=True))
 
 
 def _column(rng, name, n):
@@ -114,7 +149,7 @@ def _spoil(rng, values, columns):
     """Missing cells, codes for them, one star, ranges that were there before, a column of one value."""
     for name in list(values):
         role, cells = columns[name]["role"], values[name]
-        if role in {"weight", "person", "household"}:
+        if role in {"weight", "person", "household"} or columns[name]["kind"] == "set":
             continue
         if rng.random() < 0.3:
             share = rng.choice([0.1, 0.3, 1.0 if rng.random() < 0.1 else 0.2])
@@ -146,12 +181,13 @@ def _steps(rng, columns, keys):
         ("sorted-generalisation", enforced), ("matching-recoding", enforced), ("close-generalisation", enforced),
         ("t-closeness-first", enforced), ("safe-harbour", {"k": k, "missing": policy, "show": show}),
         ("mdav", {"k": k}), ("v-mdav", {"k": k}), ("individual-ranking", {"k": k}), ("cbfs", {"k": k}),
+        ("itemset-generalisation", {"k": k, "missing": policy, "m": rng.choice([1, 2])}),
     ]  # fmt: skip
     l = rng.choice([2, 2, 3])  # noqa: E741
     apart = {"missing": "category"}
     parting = [
         ("anatomy", {"l": l, **apart, "counts": rng.random() < 0.3, "permute": rng.random() < 0.3}),
-        ("angelisation", {"l": l, "k": k, **apart, "counts": rng.random() < 0.3}),
+        ("angelisation", {"l": l, "k": k, **apart, "counts": rng.random() < 0.3, "tables": rng.choice([1, 1, 2])}),
         ("bucketisation", {"l": l, **apart}), ("slicing", {"l": l, **apart, "overlap": rng.choice([0, 1])}),
         ("m-invariance", {"m": l, **apart}),
     ]  # fmt: skip
@@ -160,7 +196,8 @@ def _steps(rng, columns, keys):
         ("rank-swapping", {"window": rng.choice([5.0, 50.0])}), ("pram", {"retain": 0.5}),
         ("sampling", {"share": 50.0}), ("top-bottom-coding", {"share": 20.0}), ("naive-coarsening", {}),
         ("uncorrelated-noise", {"deviation": 20.0}), ("rounding", {}), ("trivial-removal", {}),
-        ("targeted-swapping", {"share": 30.0}),
+        ("targeted-swapping", {"share": 30.0}), ("private-marginals", {"domain": "data", "epsilon": 20.0}),
+        ("ipso-a", {}), ("ipso-b", {}), ("ipso-c", {}),
     ]  # fmt: skip
     draw = rng.random()
     method, parameters = rng.choice(enforcing if draw < 0.5 else parting if draw < 0.8 else making)
@@ -179,11 +216,8 @@ def _steps(rng, columns, keys):
 
 
 def _taken(method, keys, columns):
-    """Those of the keys that a method of changed numbers can take; all of them if it takes none."""
-    kinds = {
-        "rank-swapping": {"continuous", "ordinal", "date"}, "resampling": {"continuous", "ordinal", "date"},
-        "individual-ranking": {"continuous", "ordinal", "date"}, "pram": {"nominal", "ordinal"},
-        "top-bottom-coding": {"continuous", "ordinal", "date"}, "uncorrelated-noise": {"continuous"},
-        "rounding": {"continuous"},
-    }.get(method)  # fmt: skip
+    """Those of the keys that a method can take; all of them if it takes none."""
+    if method == "itemset-generalisation":
+        return ["items"]
+    kinds = TAKEN.get(method)
     return [name for name in keys if kinds is None or columns[name]["kind"] in kinds] or list(keys)

@@ -1,4 +1,4 @@
-"""What a released file says of people, counted from its text: k, l, t, α, δ, uniqueness, exact matches, linkage.
+"""What a released file says of people, counted from its text: k, kᵐ, l, t, α, δ, presence, uniqueness, links.
 
 This file shares no code with sfumato, nor with anything beyond Python itself: it opens the written file with
 `csv`, reads what its cells stand for, and goes through all pairs of records in loops. It is slow, and meant
@@ -17,7 +17,7 @@ import csv
 import math
 from collections import Counter, defaultdict
 from datetime import datetime
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import NamedTuple
 
 EPSILON = 1e-9
@@ -249,6 +249,45 @@ def crowds(seen, keys, policy):
 def k_anonymity(seen, policy):
     """The fewest who are alike."""
     return min(map(len, crowds(seen, seen.columns.keys, policy).values()), default=None)
+
+
+def delta_presence(seen, population, policy):
+    """The largest share of those who fit a class that are in the file; None where too few fit it."""
+    found, keys = [], seen.columns.keys
+    for row, people in crowds(seen._replace(joins=()), keys, policy).items():
+        record = seen.records[row]
+        if policy == "worst" and any(is_gone(record[name]) for name in keys):
+            found.append(1.0)  # nobody else is surely like it
+            continue
+        fitting = sum(all(_may_be(record[name], each[name], policy) for name in keys) for each in population)
+        if fitting < len(people):
+            return None
+        found.append(len(people) / fitting)
+    return max(found, default=None)
+
+
+def _may_be(cell, known, policy):
+    """Whether a cell may stand for what is known of somebody, which may be missing."""
+    if is_gone(cell) or is_gone(known):
+        return policy == "any" or (is_hidden(cell) and is_gone(known))
+    return covers(cell, known[1])
+
+
+def km_anonymity(sets, persons, m, policy):
+    """The fewest who share up to m items that somebody has; ``sets`` are of texts, None where one is missing."""
+    holders, told = (
+        defaultdict(set),
+        {person for items, person in zip(sets, persons, strict=True) if items is not None},
+    )
+    anybody = set(persons) - told - {None} if policy == "any" else set()  # of whom no set is there
+    for row, (items, person) in enumerate(zip(sets, persons, strict=True)):
+        if person is None or (items is None and policy == "any"):
+            continue
+        shown = [("missing", row if policy == "worst" else 0)] if items is None else sorted(items)
+        for size in range(1, m + 1):
+            for some in combinations(shown, size):
+                holders[some].add(person)
+    return min((len(each | anybody) for each in holders.values()), default=None)
 
 
 # What is learnt ---------------------------------------------------------------------------------------------
@@ -500,7 +539,10 @@ def _points(seen, name, others, cell, *, policy, domain):
     if cell[0] == "is":
         return [cell[1]]
     if not isinstance(domain, tuple):
-        return sorted(value for value in domain if is_gone(cell) or covers(cell, value)) or [cell]
+        begun = [cell[1]] if cell[0] in {"begins", "ends"} else []  # the shortest of what it may be
+        return sorted({*begun, *(value for value in domain if is_gone(cell) or covers(cell, value))}) or [
+            cell
+        ]
     low, high = (max(cell[1], domain[0]), min(cell[2], domain[1])) if cell[0] == "range" else domain
     ends = {low, high}
     for other in others:
@@ -549,17 +591,13 @@ def _agrees(cell, known):
 
 
 def linkage(seen, known, owners, keys):
-    """The share of persons linked to their own by the least distance, ties shared; of exact cells only.
+    """The share of persons linked to their own by the least distance, ties shared.
 
     Numbers, and the places of ordinal values among those that occur, are compared in standard deviations of
     what is known, categories by being equal; a missing value lies at the mean, and is one unit from any other.
     """
-    if any(
-        cell[0] not in {"is", "gone"}
-        for each in (*seen.records, *known)
-        for cell in (each[name] for name in keys)
-    ):
-        return None
+    if any(cell[0] not in {"is", "gone"} for each in seen.records for cell in (each[name] for name in keys)):
+        return linkage_to_ranges(seen, known, owners, keys)
     seen, known = _by_place(seen, known, keys)
     there, best = seen.people, defaultdict(float)
     scales = {name: _scale(seen, known, name) for name in keys if seen.columns.kinds[name] != "nominal"}
@@ -618,3 +656,174 @@ def _gap(one, other, scale):
     mean, unit = scale
     numbers = [mean if is_gone(cell) else cell[1] for cell in (one, other)]
     return ((numbers[0] - numbers[1]) / unit) ** 2 + (is_gone(one) != is_gone(other))
+
+
+# Who is found where cells are ranges or sets ----------------------------------------------------------------
+
+
+class Axis(NamedTuple):
+    """How the cells of a column are compared: as numbers in a unit, or as equal or not."""
+
+    unit: float | None
+    places: dict | None  # of ordinal values
+    least: float
+    most: float
+    size: int  # of the sets: values that there are
+
+    def parts(self, cell):
+        """The stretches that a cell may lie in; None if it may be anything."""
+        if is_hidden(cell) or cell == STAR:
+            return None
+        if cell[0] == "range":
+            return [cell[1:]]
+        values = sorted(self.place(each) for each in (cell[1] if cell[0] == "set" else {cell[1]}))
+        return [(each, each) for each in values]
+
+    def place(self, value):
+        return value if self.places is None else self.places[value]
+
+    def loss(self, cell):
+        """The share of what there is that a cell spans."""
+        if is_hidden(cell) or cell == STAR:
+            return 1.0
+        if cell[0] == "set":
+            return (len(cell[1]) - 1) / max(self.size - 1, 1)
+        if cell[0] == "range":
+            low, high = (min(max(end, self.least), self.most) for end in cell[1:])
+            return (high - low) / ((self.most - self.least) or 1.0)
+        return 0.0
+
+    def gap(self, cell, known, *, far=False):
+        """The squared distance to the nearest value that a cell may stand for, or to the farthest."""
+        silent = is_hidden(cell) or cell == STAR
+        if is_gone(known):
+            return float(far or not silent)
+        if self.unit is None:
+            several = silent or (cell[0] == "set" and len(cell[1]) > 1)
+            return float((far and several) or not (silent or covers(cell, known[1])))
+        value, parts = self.place(known[1]), self.parts(cell)
+        if parts is None:
+            parts = [(self.least, self.most)] if far else [(value, value)]
+        if far:
+            low, high = parts[0][0], parts[-1][1]
+            low, high = max(low, min(self.least, high)), min(high, max(self.most, low))
+            return (max(abs(value - low), abs(value - high)) / self.unit) ** 2
+        return (min(max(low - value, value - high, 0.0) for low, high in parts) / self.unit) ** 2
+
+
+def linkage_to_ranges(seen, known, owners, keys):
+    """The same of ranges and sets: the nearest value counts, then the share of the values that is spanned.
+
+    A record that spans more than one's own is a rival only if it is nearer wherever its values lie. None
+    where nobody can say how far two cells are apart.
+    """
+    axes = {name: _axis(seen, known, name) for name in keys}
+    if None in axes.values():
+        return None
+    losses = [sum(axes[name].loss(each[name]) for name in keys) / len(keys) for each in seen.records]
+
+    def key(row, record, *, far=False):
+        return math.sqrt(sum(axes[name].gap(seen.records[row][name], record[name], far=far) for name in keys))
+
+    there, best = seen.people, defaultdict(float)
+    for record, person in zip(known, owners, strict=True):
+        if person not in there:
+            continue
+        near = [key(row, record) for row in range(len(losses))]
+        own = [row for row, each in enumerate(seen.persons) if each == person]
+        least = min(near[row] for row in own) + EPSILON
+        loss = min(losses[row] for row in own if near[row] <= least)
+        tied, right, lost = 0, 0, False
+        for row, spans in enumerate(losses):
+            coarser = spans > loss + EPSILON
+            away = key(row, record, far=True) if coarser else near[row]
+            if away < least - 2 * EPSILON or (spans < loss - EPSILON and away <= least):
+                lost = True
+            elif not coarser and away <= least:
+                tied, right = tied + 1, right + (seen.persons[row] == person)
+        best[person] = max(best[person], 0.0 if lost else right / tied)
+    return sum(best.values()) / len(there) if there else None
+
+
+def _axis(seen, known, name):
+    """How a column is compared; None where that cannot be told from the files."""
+    mine = [each[name] for each in known if not is_gone(each[name])]
+    shown = [each[name] for each in seen.records]
+    sets = [cell[1] for cell in shown if cell[0] == "set"]
+    if any(REST in each for each in sets) or any(cell[0] in {"begins", "ends"} for cell in shown):
+        return None
+    values = {cell[1] for cell in mine}
+    size = len(values.union(*sets))
+    if seen.columns.kinds[name] == "nominal":
+        return Axis(None, None, 0.0, 0.0, size)
+    places = None
+    if seen.columns.kinds[name] == "ordinal" and not any(cell[0] == "range" for cell in shown):
+        everything = values.union(*sets, {cell[1] for cell in shown if cell[0] == "is"})
+        order = seen.columns.orders.get(name) or sorted(everything)
+        if not everything <= set(order):
+            return None
+        places = {value: float(place) for place, value in enumerate(order)}
+    numbers = [cell[1] if places is None else places[cell[1]] for cell in mine]
+    if len(set(numbers)) < 2:
+        return None
+    ends = [end for cell in shown if cell[0] == "range" for end in cell[1:] if math.isfinite(end)]
+    ends += [
+        each if places is None else places[each]
+        for cell in shown if cell[0] in {"is", "set"} for each in ({cell[1]} if cell[0] == "is" else cell[1])
+    ]  # fmt: skip
+    mean = sum(numbers) / len(numbers)
+    unit = math.sqrt(sum((each - mean) ** 2 for each in numbers) / len(numbers))
+    if any(cell[0] == "range" for cell in shown):
+        return Axis(unit, places, min(numbers), max(numbers), size)
+    return Axis(unit, places, min(numbers + ends), max(numbers + ends), size)
+
+
+# What a file repeats ----------------------------------------------------------------------------------------
+
+
+def replicated_uniques(seen, known, owners, keys, *, size=None):
+    """The share of persons who alone have their keys, which are in the file."""
+    shown, holders = {_combination(each, keys) for each in seen.records}, _holders(known, owners, keys)
+    hits = {
+        person
+        for record, person in zip(known, owners, strict=True)
+        if len(holders[_combination(record, keys)]) == 1 and _combination(record, keys) in shown
+    }
+    return _share_of(hits, set(owners), seen, size)
+
+
+def disco(seen, known, owners, keys, *, size=None):
+    """The share of persons of whose keys the file shows one sensitive value, which is theirs; the worst column."""
+    found = []
+    for name in seen.columns.sensitive:
+        values = defaultdict(set)
+        for each in seen.records:
+            values[_combination(each, keys)].add(each[name])
+        asked = {person for record, person in zip(known, owners, strict=True) if not is_gone(record[name])}
+        hits = {
+            person
+            for record, person in zip(known, owners, strict=True)
+            if not is_gone(record[name]) and values[_combination(record, keys)] == {record[name]}
+        }
+        if asked:
+            found.append(_share_of(hits, asked, seen, size))
+    return max(found, default=None)
+
+
+def _combination(record, keys):
+    return tuple(("gone",) if is_gone(record[name]) else record[name] for name in keys)
+
+
+def _holders(known, owners, keys):
+    holders = defaultdict(set)
+    for record, person in zip(known, owners, strict=True):
+        holders[_combination(record, keys)].add(person)
+    return holders
+
+
+def _share_of(hits, asked, seen, size):
+    """The share of those asked for, or of those of them who are in the file if that is more."""
+    if size is not None:  # nobody can tell who is in it
+        return min(len(hits) / min(len(asked), size), 1.0)
+    inside = asked & seen.people
+    return max(len(hits) / len(asked), len(hits & inside) / len(inside) if inside else 0.0)

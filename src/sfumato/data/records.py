@@ -45,8 +45,10 @@ def parse_toml(text: str, what: str) -> dict[str, Any]:
     """What a text in TOML says."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also of a number of thousands of digits
         raise PlanError(f"{what} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise PlanError(f"{what} is not valid TOML: too many brackets within each other") from None
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def _parts_telling_of(release: Path) -> Iterator[tuple[dict[str, Any], Path, Pat
                 for copy in part.get("further", ()):
                     if copy["output"]["sha256"] == fingerprint(release):
                         yield {**part, **copy}, trail, folder
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue  # a file of that name that is no trail
 
 
@@ -172,7 +172,7 @@ def read_trail(trail: Path) -> dict[str, Any]:
     try:
         payload: dict[str, Any] = json.loads(trail.read_text(encoding="utf-8"))
         randomness_of_trail(payload), int(payload.get("trail", 1))
-    except (OSError, ValueError, KeyError, TypeError, ParameterError):
+    except (OSError, ValueError, KeyError, TypeError, ParameterError, RecursionError):
         raise ReadError(
             f"`{trail}` is not the private audit trail of a run: it has no seed",
             hint="the trail is beside the release, as NAME.private.json, or in private/ of its folder",

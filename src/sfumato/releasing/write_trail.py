@@ -137,7 +137,7 @@ def earlier_releases(ledger: Path, outcome: PlanOutcome) -> int:
                 and set(entry["columns"]) & set(each["columns"])
                 for each in now
             )  # fmt: skip
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ReadError(
             f"the ledger of releases `{ledger}` has a damaged line",
             hint="it records earlier noise for the same data: restore it, or move it away if not needed",

@@ -93,7 +93,8 @@ def pieces_of(table: Table, name: str, rows: Ints, *, original: Table, holes: Ho
         codes, _ = number(column_codes(table, name, apart=True))
         return _single(codes[rows], codes[rows])
     others, codes = codes_of_both(original, table, name)
-    gone, last = codes[rows] < 0, max(int(others.max(initial=0)), int(codes.max(initial=0)))
+    seen = max(int(others.max(initial=0)), int(codes.max(initial=0)))
+    gone, last = codes[rows] < 0, max(seen, len(column.order) - 1)
     return _single(np.where(gone, 0, codes[rows]), np.where(gone, last, codes[rows]))
 
 
@@ -110,11 +111,11 @@ def _ranges(table: Table, name: str, original: Table) -> Cover:
     """Read a column of ranges; its values lie in the declared range, or else between those seen anywhere."""
     source = table
     if name in original.schema:
-        given, shown = original.frame.schema[name], value_dtype(table.frame.schema[name])
+        given, shown = (value_dtype(each.frame.schema[name]) for each in (original, table))
         if end_dtype(given) is not None and given.is_numeric() == shown.is_numeric():
             source = original
     seen, cover = covers_of(source, table, name)
-    domain = extent(seen.lows, cover.lows, cover.highs, column=table.schema[name])
+    domain = extent(seen.lows, seen.highs, cover.lows, cover.highs, column=table.schema[name])
     return replace(cover, domain=domain)
 
 

@@ -138,7 +138,7 @@ def kept_seed(ledger: Path) -> int | None:
         return None
     try:
         return int(json.loads(place.read_text(encoding="utf-8"))["seed"], 16)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise ReadError(f"`{place}`, the private half of `{ledger.name}`, has no seed") from None
 
 

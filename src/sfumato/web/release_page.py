@@ -74,7 +74,7 @@ def _about(version: PlanVersion) -> list[dict[str, str]]:
     """What its owner said of the release, question by question."""
     try:
         known = tomllib.loads(version.toml).get("release", {})
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         known = {}
     values = {name: known.get(name, "") if isinstance(known, dict) else "" for name in ABOUT_QUESTIONS}
     return [

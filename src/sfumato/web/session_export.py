@@ -26,7 +26,7 @@ def python_file(toml: str, actions: Sequence[str], *, folder: str, override: str
     """Python that makes the release of a plan again, by public calls; nothing if the plan is no TOML."""
     try:
         plan = tomllib.loads(toml)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return ""
     parts = [
         f"# {_QUESTIONS.get(name, 'And:')}\n{name!r}: {pformat(value, width=_WIDTH, sort_dicts=False)},"

@@ -31,7 +31,7 @@ def _parts_of(toml: str) -> dict[str, Any]:
     """What a plan says; nothing where it is no TOML."""
     try:
         return tomllib.loads(toml)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -250,6 +250,25 @@ def test_as_any_a_value_that_was_in_the_original_may_be_missing():
     assert found == [False, False, True]
 
 
+def test_as_any_ranges_of_the_original_say_what_values_there_are():
+    """Column x shows 1.75 alone and holes; somebody was a 1.5, and the original holds a wildcard, too."""
+    schema = Schema((Column("x", Kind.CONTINUOUS, Role.KEY), Column("y", Kind.NOMINAL, Role.KEY)))
+    shown = {"y": ["n", None, None]}
+    known = intervals([1.75, 1.5, None], [1.75, 1.5, None], name="x")
+    holes = intervals([1.75, 1.75, 1.75], [1.75, 1.75, 1.75], missing=[False, True, False], name="x")
+    original = Table(pl.DataFrame({"x": known, "y": ["n", "s", "e"]}), schema)
+    released = Table(pl.DataFrame({"x": holes, **shown}), schema)
+    evidence = Evidence(original, Release.of(released, source_rows=np.arange(3)))
+    assert Uniqueness(missing="any").score(evidence, Run(seed=1)).by_record.tolist() == [0, 1, 0]
+
+
+def test_as_any_a_missing_value_may_be_each_of_a_declared_order():
+    schema = Schema((Column("x", Kind.ORDINAL, Role.KEY, order=("small", "middle", "large")),))
+    for there in ("small", "large"):
+        table = Table(pl.DataFrame({"x": [there, None]}), schema)
+        assert Uniqueness(missing="any").score(Evidence(table), Run(seed=1)).by_record.tolist() == [0, 1]
+
+
 def test_missing_values_and_wildcards_are_told_apart_and_hide_nobody():
     column = ages(None, (None, None), 5)
     score = score_of(table_with(column))
