@@ -229,7 +229,11 @@ def _files_in(places: list[str]) -> list[Path]:
 
 
 def _import_what_is_imported(paths: list[Path]) -> None:
-    """Import what files of tests import of the package and of libraries, once for all forks."""
+    """Import all methods and measures, and what files of tests import of libraries, once for all forks."""
+    from sfumato.core import registry
+
+    registry.measures()
+    registry.methods()
     for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
