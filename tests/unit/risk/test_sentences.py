@@ -30,7 +30,11 @@ def test_a_sentence_says_who_is_safe(name, safe, at_risk):
 
 @pytest.mark.parametrize(
     ("alike", "told"),
-    [(1, "nobody else has the same keys"), (2, "1 other has the same keys"), (3, "2 others have the same keys")],
+    [
+        (1, "nobody else has the same keys"),
+        (2, "1 other has the same keys"),
+        (3, "2 others have the same keys"),
+    ],
 )
 def test_of_a_class_the_others_are_counted(alike, told):
     assert registry.measure("k-anonymity")().sentence(alike) == told
