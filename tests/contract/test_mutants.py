@@ -49,6 +49,19 @@ def test_a_mutant_is_noticed_and_gone_afterwards(functions, case):
     test(*arguments)
 
 
+def test_a_change_that_takes_away_what_a_class_inherits_can_be_planted():
+    from sfumato.risk.log_linear import LogLinearRisk
+
+    file = "risk/log_linear.py"
+    changed = [each for each in mutants_of(file) if each.owner == "LogLinearRisk.sentence"]
+    (mutant,) = [
+        each for each in changed if "super()" in each.change and each.change.endswith("`return None`")
+    ]
+    with planted(mutant, load([file])):
+        assert LogLinearRisk().sentence(0.5) is None
+    assert "0.5" in LogLinearRisk().sentence(0.5)
+
+
 def test_what_reaches_a_line_is_asked(functions):
     from sfumato.core.requirement import parse_settings
     from sfumato.methods.microaggregation import Mdav

@@ -19,7 +19,7 @@ import pytest
 from mutants.changes import SOURCE, Mutant, mutants_of
 from mutants.equivalents import equivalents
 from mutants.rooms import ROOMS, Room, bar_of
-from mutants.trying import Trying
+from mutants.trying import UNNOTICED, Trying
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutants"
@@ -94,13 +94,13 @@ def _print(mutants: list[Mutant], counts: dict[str, int], trying: Trying) -> int
     for file, tried in by_file.items():
         lines = (SOURCE / file).read_text(encoding="utf-8").splitlines()
         for each, result in tried:
-            if result in {"survived", "unreached"}:
+            if result in UNNOTICED:
                 print(f"{result}: {file}:{each.lines[0]} {each.owner} {each.digest}\n    {each.change}")
                 print(f"    {lines[each.lines[-1] - 1].strip()}")
     print(f"\n{'file':<44}{'mutants':>8}{'noticed':>9}{'share':>8}{'bar':>6}{'equivalent':>12}")
     for file, tried in by_file.items():
         known = [result for _, result in tried if result]
-        noticed = sum(result not in {"survived", "unreached"} for result in known)
+        noticed = sum(result not in UNNOTICED for result in known)
         share, bar = noticed / len(known) if known else 1.0, bar_of(file)
         left_out = counts[file] - len(tried)
         mark = " untried: " + str(len(tried) - len(known)) if len(known) < len(tried) else ""

@@ -130,6 +130,8 @@ def mutants_of(file: str) -> list[Mutant]:
 
 
 def _is_left_alone(node: ast.AST) -> bool:
+    if isinstance(getattr(node, "value", None), ast.Subscript):  # of a module's names, these are of types
+        return True
     marks = {ast.unparse(each).split(".")[-1] for each in getattr(node, "decorator_list", [])}
     return getattr(node, "name", "") == "__repr__" or bool(marks & {"overload", "abstractmethod"})
 

@@ -49,6 +49,8 @@ def planted(mutant: Mutant, functions: dict[tuple[str, str, int], list[FunctionT
         if (each.co_qualname, each.co_firstlineno) == (mutant.owner, mutant.first_line)
     )
     right = [each.__code__ for each in owners]
+    if not code.co_freevars:  # the change took away its `super()`
+        code = code.replace(co_freevars=right[0].co_freevars)
     for each in owners:
         each.__code__ = code
     try:

@@ -1,13 +1,20 @@
-"""Tries mutants within one run of pytest: tests are collected once, and each mutant has a process of its own."""
+"""Tries mutants within one run of pytest: each mutant has a process of its own, and collects the tests it is tried with.
 
+Nothing is collected before: a test that makes a table where it is imported starts the threads of polars, and a fork has
+none of them, so that it would wait for ever.
+"""
+
+import ast
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import resource
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -28,6 +35,9 @@ ALL_FILES = sorted({file for room in ROOMS.values() for file in room.files})
 TRACE_FACTOR = 5
 NEVER = 1e9
 
+#: What is said of a mutant that no test noticed. One that waits for ever may be the fault of the fork.
+UNNOTICED = frozenset({"survived", "unreached", "waited"})
+
 
 class Trying:
     """A plugin of pytest that runs, instead of all tests, those that reach each mutant until one fails."""
@@ -45,32 +55,36 @@ class Trying:
 
     # --------------------------------------------------------------------------------------- hooks of pytest
 
-    def pytest_collection(self) -> None:
-        """A mutant need not be shown by the smallest example."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        """Collect nothing yet; a mutant need not be shown by the smallest example."""
         from hypothesis import Phase, settings
 
         phases = (Phase.explicit, Phase.generate)
         settings.register_profile("mutants", settings.get_profile("quick"), phases=phases, database=None)
         settings.load_profile("mutants")
+        session.items = []
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Trace what was not traced yet, then try each mutant that was not tried yet."""
+        self._session = session
+        paths = _files_in(session.config.args)
+        _import_what_is_imported(paths)
         functions = load(self._files)
-        items = {item.nodeid: item for item in session.items}
-        self._trace(items)
-        reach = Reach({test: self._tests[test] for test in items if test in self._tests}, self._files)
+        assert threading.active_count() == 1 and not _has_threads_of_polars(), "a fork would wait for ever"  # noqa: PT018
+        self._trace(paths)
+        reach = Reach(self._tests, self._files)
         killers: dict[str, int] = {}
         for number, mutant in enumerate(self._mutants, 1):
             tests = self._chosen(mutant, reach, killers)
             kept = self._results.setdefault(_key(mutant), {})
             tried = self._digest(tests)
             before = kept.get(mutant.change)
-            if before and (before["result"] not in {"survived", "unreached"} or before["tests"] == tried):
+            if before and (before["result"] not in UNNOTICED or before["tests"] == tried):
                 continue
-            result = self._try(
-                mutant, functions, [items[test] for test, _ in tests], sum(s for _, s in tests)
-            )
+            result = self._try(mutant, functions, [test for test, _ in tests], sum(s for _, s in tests))
             killers[result] = killers.get(result, 0) + 1
             kept[mutant.change] = {"result": result, "tests": tried}
             self._results_file.write_text(json.dumps(self._results, indent=0), encoding="utf-8")
@@ -81,28 +95,25 @@ class Trying:
 
     # ---------------------------------------------------------------------------------------------- tracing
 
-    def _trace(self, items: dict[str, pytest.Item]) -> None:
+    def _trace(self, paths: list[Path]) -> None:
         """Which lines each test reaches: read where its file is as it was, else found in a process of its own."""
         kept, texts = _read(self._reach_file), texts_of(ALL_FILES)
-        by_file: dict[Path, list[pytest.Item]] = {}
-        for item in items.values():
-            by_file.setdefault(item.path, []).append(item)
         limit = TRACE_FACTOR * self._budget
-        for path, own in by_file.items():
+        for path in paths:
             name, asked = str(path.relative_to(Path(__file__).parents[1])), file_hash(path)
             before = kept.get(name, {})
             if before.get("asked") != asked or before["cut_after"] < limit:
-                print(f"tracing {name}: {len(own)} tests", file=sys.stderr, flush=True)
-                answer = _in_a_process(lambda own=own: self._traced(own, texts, limit), 3 * limit)
+                print(f"tracing {name}", file=sys.stderr, flush=True)
+                answer = _in_a_process(lambda path=path: self._traced(path, texts, limit), 3 * limit)
                 if answer is None:
                     print(f"{name} was left out: it took too long, or broke", file=sys.stderr)
                 kept[name] = {"asked": asked, **(answer or {"cut_after": limit, "tests": {}})}
                 self._reach_file.write_text(json.dumps(kept), encoding="utf-8")
             self._tests.update(kept[name]["tests"])
 
-    def _traced(self, items: list[pytest.Item], texts: dict[str, str], limit: float) -> dict[str, Any]:
+    def _traced(self, path: Path, texts: dict[str, str], limit: float) -> dict[str, Any]:
         trace, tests, spent = Trace(ALL_FILES), {}, 0.0
-        for item, following in pairwise([*items, None]):
+        for item, following in pairwise([*self._collected(path), None]):
             started = time.process_time()
             with trace:
                 passed = self._passes(item, following)
@@ -114,6 +125,10 @@ class Trying:
             if spent > limit:
                 return {"cut_after": limit, "tests": tests}
         return {"cut_after": NEVER, "tests": tests}
+
+    def _collected(self, path: Path) -> list[pytest.Item]:
+        """The tests of a file, in the process that runs them."""
+        return list(self._session.perform_collect([str(path)]))
 
     # ----------------------------------------------------------------------------------------------- trying
 
@@ -133,29 +148,35 @@ class Trying:
         texts = [*sorted(test for test, _ in tests), *(file_hash(root / each) for each in sorted(files))]
         return hashlib.sha256(" ".join(texts).encode()).hexdigest()[:12]
 
-    def _try(self, mutant: Mutant, functions: dict, items: list[pytest.Item], seconds: float) -> str:
-        if not items:
+    def _try(self, mutant: Mutant, functions: dict, tests: list[str], seconds: float) -> str:
+        if not tests:
             return "unreached"
         # Planted in this process, so that a mutant that cannot be is heard of.
         with planted(mutant, functions):
-            result = _in_a_process(lambda: self._noticing(items), 10 + 3 * seconds) or "timeout"
-        noticing = {item.nodeid: item for item in items}.get(result)
-        if noticing is None or self._is_sound(noticing):
+            result = (
+                _in_a_process(lambda: self._noticing(tests), 10 + 3 * seconds, waited="waited") or "timeout"
+            )
+        if result not in tests or self._is_sound(result):
             return result
-        return self._try(mutant, functions, [item for item in items if item is not noticing], seconds)
+        return self._try(mutant, functions, [test for test in tests if test != result], seconds)
 
-    def _is_sound(self, item: pytest.Item) -> bool:
+    def _is_sound(self, test: str) -> bool:
         """Whether a test that noticed something passes alone where nothing is changed."""
-        if item.nodeid not in self._sound:
-            self._sound[item.nodeid] = _in_a_process(lambda: self._passes(item, None), 600) is True
-        return self._sound[item.nodeid]
+        if test not in self._sound:
+            self._sound[test] = _in_a_process(lambda: self._noticing([test]), 600) == "survived"
+        return self._sound[test]
 
-    def _noticing(self, items: list[pytest.Item]) -> str:
+    def _noticing(self, tests: list[str]) -> str:
         """The first test that fails."""
-        pairs = pairwise([*items, None])
-        return next(
-            (item.nodeid for item, following in pairs if not self._passes(item, following)), "survived"
-        )
+        items: dict[str, pytest.Item] = {}
+        for test, following in pairwise([*tests, None]):
+            for each in (test, following):
+                if each is not None and each not in items:
+                    path = self._session.config.rootpath / each.split("::")[0]
+                    items |= {item.nodeid: item for item in self._collected(path)}
+            if not self._passes(items[test], following and items[following]):
+                return test
+        return "survived"
 
     def _passes(self, item: pytest.Item, following: pytest.Item | None) -> bool:
         """Run one test; whether it passes or is skipped."""
@@ -168,8 +189,11 @@ class Trying:
         self._failed |= report.failed
 
 
-def _in_a_process(work: Callable[[], Any], seconds: float) -> Any:
-    """Do something in a fork and give its answer; None if it takes more seconds of CPU, or dies."""
+def _in_a_process(work: Callable[[], Any], seconds: float, *, waited: Any = None) -> Any:
+    """Do something in a fork and give its answer; None if it takes more seconds of CPU, or dies.
+
+    ``waited`` is the answer if it waits, and does not end.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -184,16 +208,50 @@ def _in_a_process(work: Callable[[], Any], seconds: float) -> Any:
     os.close(writing)
     answer, until = b"", time.monotonic() + 10 * seconds + 60  # it may wait, or share the machine
     with os.fdopen(reading, "rb", buffering=0) as pipe:
-        while select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
-            piece = pipe.read(1 << 16)
-            if not piece:
-                break
+        while (is_there := bool(select.select([pipe], [], [], max(until - time.monotonic(), 0))[0])) and (
+            piece := pipe.read(1 << 16)
+        ):
             answer += piece
     os.kill(child, signal.SIGKILL)  # or a zombie, until it is waited for
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    if not is_there:
+        return waited
     return json.loads(answer) if answer else None
+
+
+def _files_in(places: list[str]) -> list[Path]:
+    """The files of tests in folders, or named."""
+    paths = [Path(each) for each in places]
+    found = [sorted(each.rglob("test_*.py")) if each.is_dir() else [each] for each in paths]
+    return list(dict.fromkeys(path for files in found for path in files))
+
+
+def _import_what_is_imported(paths: list[Path]) -> None:
+    """Import all methods and measures, and what files of tests import of libraries, once for all forks."""
+    from sfumato.core import registry
+
+    registry.measures()
+    registry.methods()
+    for path in paths:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            for name in [node.module] if isinstance(node, ast.ImportFrom) else names:
+                if name and name.split(".")[0] in {
+                    "sfumato",
+                    "numpy",
+                    "polars",
+                    "scipy",
+                    "hypothesis",
+                    "sklearn",
+                }:
+                    importlib.import_module(name)
+
+
+def _has_threads_of_polars() -> bool:
+    tasks = Path("/proc/self/task").glob("*/comm")
+    return any(each.read_text(encoding="utf-8").startswith("polars-0") for each in tasks)
 
 
 def _key(mutant: Mutant) -> str:

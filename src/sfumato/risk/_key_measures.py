@@ -259,8 +259,8 @@ def worst_by_person(table: Table, risks: Floats) -> Floats:
     """The highest risk of each person's records; of each record where no column tells whose it is."""
     if table.schema.only_role(Role.PERSON) is None:
         return risks
-    _, owners = np.unique(persons_of(table), return_inverse=True)
-    highest = np.full(int(owners.max(initial=-1)) + 1, -np.inf)
+    persons, owners = np.unique(persons_of(table), return_inverse=True)
+    highest = np.full(len(persons), -np.inf)
     np.maximum.at(highest, owners, risks)
     return highest
 

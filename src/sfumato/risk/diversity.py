@@ -47,8 +47,7 @@ class Profiles:
     @cached_property
     def tails(self) -> Ints:
         """The sums of the counts from each place to the end of its class, the most frequent value first."""
-        span = int(self.counts.max()) + 1
-        in_order = self.counts[np.argsort(self.classes * span - self.counts, kind="stable")]
+        in_order = self.counts[np.argsort(self.classes * self.counts.max() - self.counts, kind="stable")]
         sums: Ints = np.append(0, np.cumsum(in_order))
         tails: Ints = sums[self.starts[1:]][self.classes] - sums[:-1]
         return tails

@@ -145,7 +145,7 @@ def _is_covered_by_own_only(
     """Whether each of mine is covered by released records of the same person, and by no others."""
     released, owners = evidence.protected, space.owners
     assert released is not None and owners is not None  # noqa: PT018  — `refuses` saw to it
-    classes = Classes.of(released, names, apart=False)
+    classes = Classes.of(released, names)
     whose = _only_owners(classes.of_record, owners, len(classes))
     # One record of each class tells of all, and of one that is of several persons nobody is found.
     examples = replace(evidence, release=Release.as_read(released.take(classes.examples), evidence.buckets))
@@ -179,7 +179,7 @@ def _are_groups_covered(
     assert space.truth is not None  # `refuses` saw to it
     numbers = list(joining(evidence).values())[-1]
     classes = classes_of(evidence, names, joined=True)
-    counts = np.bincount(numbers[space.truth[covered]], minlength=int(numbers.max(initial=0)) + 1)
+    counts = np.bincount(numbers[space.truth[covered]], minlength=int(numbers.max()) + 1)
     is_alone = (classes.persons == 1)[classes.of_record[space.truth]]
     together: Flags = covered & is_alone & (counts[numbers[space.truth]] > 1)
     return together

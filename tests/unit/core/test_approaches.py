@@ -63,6 +63,15 @@ def test_a_weight_gives_back_the_region_that_was_made_coarse():
     assert "`weight` tells it" in Requirement.parse("k >= 30").verdict(score)
 
 
+def test_a_certificate_of_the_linkage_that_a_weight_makes_better_holds():
+    """It proves the number that is told, of the region that the weight gives back: not that of the plain approach."""
+    original = survey(40)
+    evidence = Evidence(original, Release.record_by_record(coarse(original)))
+    score = GlobalLinkage().score(evidence, RUN)
+    assert score.details[APPROACH] == "with `region` as `weight` tells it"
+    assert score.proof.verify(evidence, RUN) is None
+
+
 def test_what_a_method_asks_of_its_own_work_is_the_plain_approach():
     original = survey()
     evidence = Evidence(

@@ -272,6 +272,9 @@ def test_leaves_that_are_no_numbers(counties):
     assert not reads_as_numbers(released, "x", Kind.CONTINUOUS)
     with pytest.raises(DataError, match="4 that are not"):
         cover_of(one([1.5], Kind.CONTINUOUS), released, "x")
+    for leaves, are_numbers in (["1", "2"], True), (["1", "inf"], False):
+        nodes = Nodes.of({"both": leaves}, leaves=leaves)
+        assert reads_as_numbers(labels(nodes, "both"), "x", Kind.CONTINUOUS) is are_numbers
     assert reads_as_numbers(ranges("[1;2]"), "x", Kind.ORDINAL)
     assert not reads_as_numbers(ranges("[1;2]"), "x", Kind.DATE)
     assert not reads_as_numbers(one(["a"], Kind.ORDINAL), "x", Kind.ORDINAL)

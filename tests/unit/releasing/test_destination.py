@@ -141,7 +141,8 @@ def test_every_file_that_would_be_replaced_is_known_before_the_work(planned, tmp
 
 def test_what_the_last_step_does_not_make_is_in_nobodys_way(planned, tmp_path):
     (tmp_path / "out.st.csv").touch()
-    Destination(planned(steps=(Anatomy(l=2), Mdav(k=2)))).check()
+    for steps in ((Mdav(k=2),), (Anatomy(l=2), Mdav(k=2)), (Mdav(k=2), Anatomy(l=2), Mdav(k=2))):
+        Destination(planned(steps=steps)).check()
 
 
 def test_a_format_that_cannot_be_is_refused_before_the_work(planned):
@@ -224,6 +225,17 @@ def test_the_ledger_of_releases_grows(planned, tmp_path):
     ledger = tmp_path / "releases.private.jsonl"
     assert len(ledger.read_text(encoding="utf-8").splitlines()) == 2
     assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
+
+
+def test_a_key_that_appears_meanwhile_is_never_replaced(planned, tmp_path):
+    """Its pseudonyms would be lost: nothing is written, even where files may be."""
+    plan, key = planned(steps=(CorrelatedNoise(),)), tmp_path / "people.key"
+    outcome = replace(outcome_of(plan), new_keys={key: "ours"})
+    key.write_text("theirs", encoding="utf-8")
+    with pytest.raises(WriteError):
+        write_release(decide(outcome, subject="it", unjudged=True), Destination(plan, overwrite=True))
+    assert key.read_text(encoding="utf-8") == "theirs"
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.key"}
 
 
 def test_a_number_that_json_lacks_is_not_written(planned, tmp_path):

@@ -190,6 +190,15 @@ def test_delta_by_hand():
     assert score(DeltaDisclosure(), table_of([1, 1, 2, 2], list("abab"))).value == 0
 
 
+def test_the_change_of_each_class_is_its_own():
+    """a is ½ of the table: of the second class it is so, too, of the first ¾, of the third ¼."""
+    table = table_of([1] * 4 + [2] * 2 + [3] * 4, list("aaabababbb"))
+    found = score(DeltaDisclosure(), table)
+    assert found.by_record == pytest.approx([math.log(2)] * 4 + [0] * 2 + [math.log(2)] * 4)
+    found = score(BetaLikeness(), table)
+    assert found.by_record == pytest.approx([0.5] * 4 + [0] * 2 + [0.5] * 4)
+
+
 def test_a_value_that_a_class_lacks_makes_delta_infinite():
     table = table_of([1, 1, 2, 2], list("abaa"))
     found = score(DeltaDisclosure(), table)

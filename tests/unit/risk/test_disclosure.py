@@ -162,6 +162,16 @@ def test_nobody_has_it():
     assert score_of(CHARGES.take(np.arange(0)), AttributeDisclosure(low=1)).status is Status.NOT_ESTIMABLE
 
 
+def test_who_is_suppressed_where_no_value_is_left_has_none_for_sure():
+    nodes = Nodes.of({}, leaves=[])
+    table = Table(
+        pl.DataFrame({"ward": [1, 1], "ill": pl.Series(["*", None], dtype=nodes.dtype)}),
+        Schema((Column("ward", Kind.NOMINAL, Role.KEY), Column("ill", Kind.NOMINAL, Role.SENSITIVE))),
+        nodes={"ill": nodes},
+    )
+    assert score_of(table, AttributeDisclosure(value="lung")).status is Status.NOT_ESTIMABLE
+
+
 def test_ordinal_numbers_have_ranges_too():
     table = table_of(
         {"ward": [1, 1], "grade": [4, 5]}, ward=Kind.NOMINAL, grade=(Kind.ORDINAL, Role.SENSITIVE)

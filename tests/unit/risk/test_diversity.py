@@ -6,6 +6,7 @@ import pytest
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
+from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
@@ -152,6 +153,37 @@ def test_persons_are_counted_once():
     assert score(LDiversity(kind="entropy"), table).value == 3
     several = table_of([1] * 3, ["a", "b", "a"], who=([1, 1, 2], Role.PERSON))
     assert score(AlphaKAnonymity(), several).value == 1  # both have a
+
+
+def joined(who, groups, values):
+    """A release that still tells whose records belong together."""
+    table = table_of(groups, values, who=(who, Role.PERSON))
+    return table, {"release": Release.unchanged(table)}
+
+
+def test_what_all_of_a_class_have_in_some_record_is_certain():
+    """Both were in 1 and in 2, and both had the flu: nobody knows where."""
+    table, more = joined([1, 1, 2, 2], [1, 2, 1, 2], ["flu", "cold", "cold", "flu"])
+    assert score(LDiversity(), table).value == 2  # of records alone
+    for kind in ("distinct", "entropy"):
+        assert score(LDiversity(kind=kind), table, **more).value == 1
+
+
+def test_of_records_that_leave_together_the_least_diverse_counts():
+    """Of three people two had the flu; in group 1 there are two illnesses, in 2 three."""
+    people = [1, 1, 2, 2, 3, 3], [1, 2, 1, 2, 1, 2], ["flu", "flu", "flu", "cold", "cold", "cough"]
+    table, more = joined(*people)
+    assert score(LDiversity(), table, **more).value == 2
+    assert score(LDiversity(kind="entropy"), table, **more).value == 1.5
+    apart, more = joined(*people[:2], ["flu", "gout", "flu", "cold", "flu", "cough"])
+    assert score(LDiversity(), apart, **more).value == 1
+
+
+@pytest.mark.parametrize(("kind", "c", "least"), [("distinct", 1, 1), ("entropy", 1, 1), ("recursive", 1, 0)])
+def test_of_one_value_there_is_the_least_diversity(kind, c, least):
+    measure = LDiversity(kind=kind, c=c)
+    assert score(measure, table_of([1, 1], ["a", "a"])).value == measure.worst == least
+    assert LDiversity(kind="recursive", c=1.5).worst == 1
 
 
 def test_several_sensitive_columns():

@@ -1,5 +1,7 @@
 """Exact matches: worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -7,6 +9,7 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.risk.exact_match import ExactMatch
@@ -69,6 +72,35 @@ def test_households_that_stay_are_found_by_their_members_together():
     assert score_of(original, original).value == 1
     doubled = table([30, 32, 30, 32], list("fmfm"), list("aabb"))
     assert score_of(doubled, doubled).value == 0
+
+
+def test_a_household_of_which_one_member_is_left_as_they_are_is_not_found_by_the_others():
+    """Of the first household both stay as they are, of the second one, of the third nobody."""
+    ages, sexes, homes = [30, 32, 30, 33, 32, 33], list("fmfmmm"), list("aabbcc")
+    released = table([30, 32, 30, 60, 62, 63], sexes, homes)
+    score = score_of(table(ages, sexes, homes), released)
+    assert score.by_record.tolist() == [1, 1, 0, 0, 0, 0]
+    assert score.details["found"] == 2
+
+
+def test_without_anybody_there_is_no_number():
+    original = table([30, 40], list("ff"))
+    nobody = original.take(np.arange(0))
+    assert score_of(original, nobody, rows=np.arange(0)).status is Status.NOT_ESTIMABLE
+    assert score_of(nobody, original, rows=np.array([-1, -1])).status is Status.NOT_ESTIMABLE
+
+
+def test_an_intruder_who_holds_half_of_the_records_leaves_no_trace_in_what_another_finds():
+    original = table([30, 41, 41, 77, 12], list("ffmmf"))
+    released = table([30, 41, 60, 77, 13], list("ffmmf"))
+    evidence = Evidence(original, Release.record_by_record(released))
+    whole = ExactMatch().score(evidence, Run(seed=1))
+    fresh = Evidence(original, Release.record_by_record(released))
+    for share in (0.4, 0.8):
+        ExactMatch().score(replace(fresh, scenario=Scenario(records=share)), Run(seed=1))
+    again = ExactMatch().score(fresh, Run(seed=1))
+    assert (again.value, again.details) == (whole.value, whole.details)
+    assert whole.details["covered"] == 3
 
 
 def test_where_nobody_knows_who_is_who_it_refuses():

@@ -320,6 +320,19 @@ def test_households_that_are_released_are_looked_for_as_a_whole():
     assert score.confidence == 95
 
 
+def test_a_household_that_is_like_no_other_has_the_far_end_of_one_alone():
+    """Of sixty households of x and y, and one of two x: each member is one of sixty, and together they are alone."""
+    table = table_of(a=[*list("xy") * 60, "x", "x"], home=[*np.repeat(np.arange(60), 2).tolist(), 60, 60])
+    apart, together = (
+        Evidence(table, Release.of(released, source_rows=np.arange(122)))
+        for released in (table.select(["a"]), table)
+    )
+    measure = HouseholdRisk(fraction=0.1)
+    assert measure.far_of_records(apart)[-1] < 0.2
+    assert measure.far_of_records(together)[-1] >= far_risk(np.ones(1), np.full(1, 0.1), 0.025)[0] > 0.3
+    assert measure.score(together, Run(seed=1)).interval[1] > 0.3
+
+
 # ------------------------------------------------------------------------------------------------- enforcing
 
 

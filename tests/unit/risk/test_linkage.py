@@ -110,6 +110,34 @@ def test_persons_are_linked_by_any_of_their_records():
     assert alone.by_record.tolist() == [0, 1, 0, 0]  # to count only one's own record would understate it
 
 
+def test_a_pseudonym_that_stays_has_persons_found_by_all_of_their_records_at_once():
+    """Each value is that of two persons, and no two persons have the same two."""
+    table = {"x": [1.0, 2.0, 2.0, 3.0, 3.0, 1.0], "who": list("aabbcc")}
+    found = score(evidence(table, table, who=UNIT))
+    assert (found.value, found.status) == (1, Status.OK)
+    assert found.details["units"] == found.details["links_certain"] == 3
+    assert found.baseline == pytest.approx(1 / 3)
+    assert score(evidence(table, {"x": table["x"]}, who=UNIT)).value == 0.5
+
+
+def test_where_units_are_too_many_to_be_linked_it_is_no_more_than_an_estimate(monkeypatch):
+    table = {"x": [1.0, 2.0, 2.0, 3.0, 3.0, 1.0], "who": list("aabbcc")}
+    monkeypatch.setattr("sfumato.risk.linkage.MOST_PAIRS_OF_UNITS", 35)
+    found = score(evidence(table, table, who=UNIT))
+    assert found.status is Status.APPROXIMATE
+    assert "`who` joins records" in found.reason
+    monkeypatch.setattr("sfumato.risk.linkage.MOST_PAIRS_OF_UNITS", 36)
+    assert score(evidence(table, table, who=UNIT)).status is Status.OK
+
+
+def test_a_shift_of_all_of_a_persons_dates_hides_nobody_whose_records_stay_together():
+    """By the dates themselves each is nearest to another; what lies between two of a person tells who it is."""
+    known = {"x": [0.0, 3.0, 100.0, 105.0, 200.0, 209.0], "who": list("aabbcc")}
+    shown = {"x": [100.0, 103.0, 200.0, 205.0, 0.0, 9.0], "who": list("ddeeff")}
+    assert score(evidence(known, shown, who=UNIT)).value == 1
+    assert score(evidence(known, {"x": shown["x"]}, who=UNIT)).value == 0
+
+
 def test_a_record_released_twice_is_found_by_either():
     found = score(evidence({"x": [1.0, 9.0]}, {"x": [5.0, 1.0, 9.0]}, sources=np.array([0, 0, 1])))
     assert found.value == 1
@@ -240,6 +268,14 @@ def test_attributes_learnt_by_hand():
     )
     assert wide.value == 1
     assert wide.baseline == pytest.approx(5 / 9)
+
+
+def test_a_value_is_learnt_up_to_the_share_of_the_deviation_whatever_rounding_does():
+    """The deviation of 0 and 2 is 1; 2 − 1.9 is a little more than 0.1 as numbers are stored."""
+    original = {"x": [1.0, 2.0], "y": [0.0, 2.0]}
+    for shown, learnt in ([0.1, 1.9], 1), ([0.1005, 2.0], 0.5), ([0.0, 1.8995], 0.5):
+        found = score(evidence(original, {"x": [1.0, 2.0], "y": shown}), AttributeLinkage(within=10))
+        assert found.by_column["y"] == learnt
 
 
 def test_attributes_learnt_are_averaged_over_ties():

@@ -105,6 +105,21 @@ def test_numbers_that_no_two_records_share():
     assert (there.value, there.status, dict(there.details)) == (0, Status.OK, {"units": 0})
 
 
+def test_where_nothing_comes_back_the_units_are_those_of_the_column_that_has_most():
+    """Three firms and seven households of several records; neither sex nor a lost weight tells of them."""
+    table = original()
+    schema = Schema((Column("firm", Kind.NOMINAL, Role.GROUP), *table.schema.columns))
+    both = Table(table.frame.insert_column(0, pl.Series("firm", np.arange(15) % 3)), schema)
+    there = score(evidence(both, names=("sex",)))
+    assert (there.value, there.details["units"]) == (0, 7)
+    assert there.interval[1] == pytest.approx(1.959964**2 / (7 + 1.959964**2))  # Wilson's of none of seven
+
+
+def test_it_looks_at_what_is_released():
+    assert RegroupedUnits().columns(evidence(original())) == ("sex", "weight")
+    assert RegroupedUnits().columns(Evidence(original())) == ("household", "sex", "weight")
+
+
 def test_the_worst_column_of_units_counts():
     table = original()
     firm = np.arange(15) % 3
