@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
 from sfumato.data.column_store import ColumnStore, active_store, collect, store_columns
 from sfumato.engines.stream import memory_in_use
 from sfumato.errors import WriteError
@@ -76,12 +77,11 @@ def test_it_forgets_what_no_table_holds(store):
 
 
 def test_files_and_rooms_are_for_their_owner_alone(store, tmp_path, monkeypatch):
-    modes = []
-    monkeypatch.setattr(
-        store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or MIXED["whole"]
-    )
+    modes, mapped = [], store._map
+    monkeypatch.setattr(store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or mapped(path))
     store.keep_column(MIXED["whole"])
-    assert modes == [0o600]
+    store.collect_column(pl.LazyFrame({"text": ["a text that is longer than a short one"] * 3}))
+    assert modes == [0o600] * 3
 
 
 def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
@@ -148,3 +148,44 @@ def test_arrays_that_are_small_beside_the_limit_stay_in_memory(tmp_path):
             before, numbers = memory_in_use(), np.ones(5_000_000)
             assert (memory_in_use() - before < 10_000_000) == is_in_file
             del numbers
+
+
+def random_column(dtype, n, chance):
+    gone = chance.random(n) < chance.choice([0, 0.3])
+    if dtype == pl.String:
+        lengths = chance.integers(0, 40, n)
+        letters = chance.choice(list("aé漢𝄞"), n)
+        values = [letter * int(length) for letter, length in zip(letters, lengths, strict=True)]
+    else:
+        values = pl.Series(chance.integers(0, 100, n)).cast(dtype).to_list()
+    return pl.Series("c", [None if hole else value for hole, value in zip(gone, values, strict=True)], dtype)
+
+
+@pytest.mark.parametrize("row_group", [3, 50, 1000])
+@pytest.mark.parametrize("dtype", PIECEWISE, ids=str)
+def test_a_column_that_is_read_in_pieces_is_that_of_the_file(tmp_path, dtype, row_group, monkeypatch):
+    store, path = ColumnStore(tmp_path, min_records=7), tmp_path / "x.parquet"
+    random_column(dtype, 500, np.random.default_rng(row_group)).to_frame().write_parquet(
+        path, row_group_size=row_group
+    )
+    lazy = pl.scan_parquet(path)
+    monkeypatch.setattr(store, "keep_column", lambda series: pytest.fail("it was in memory as a whole"))
+    with store.active():
+        kept = collect(lazy)
+    assert_frame_equal(kept, lazy.collect())
+    assert store._has(kept["c"])
+    assert [each.name for each in tmp_path.iterdir()] == ["x.parquet"]
+    assert_frame_equal(
+        kept.reverse().filter(pl.col("c").is_not_null()).sort("c"), lazy.collect().drop_nulls().sort("c")
+    )
+
+
+def test_a_disk_that_fills_up_while_a_column_is_read_is_a_sentence(store, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    MIXED.select("whole").write_parquet(tmp_path / "x.parquet")
+    monkeypatch.setattr(ColumnPieces, "append", full)
+    with pytest.raises(WriteError, match="scratch folder is full"):
+        collect(pl.scan_parquet(tmp_path / "x.parquet"))
+    assert [each.name for each in tmp_path.iterdir()] == ["x.parquet"]
