@@ -18,7 +18,7 @@ from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, PrivateArtifact, Release, concatenate_releases
 from sfumato.core.run import Run
 from sfumato.core.state import State
-from sfumato.data.column_store import active_store
+from sfumato.data.column_store import active_store, series_of
 from sfumato.data.constraints import clip
 from sfumato.data.digest import BLOCK_RECORDS
 from sfumato.data.relations.invariants import KeptKind
@@ -384,7 +384,7 @@ def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
         # Nanoseconds since 1970 are whole numbers that a float cannot hold, so they must not become one.
         instants = values if values.dtype.kind in "iu" else np.rint(values).astype(np.int64)
         return pl.Series(instants).cast(dtype)
-    series = pl.Series(values.astype(np.float64))
+    series = series_of(values.astype(np.float64))
     if dtype.is_integer():
         whole = bool(np.all(values == np.rint(values)))
         as_whole = series.cast(dtype, strict=False)

@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy.typing as npt
 import polars as pl
 
 from sfumato import kernels
@@ -189,6 +190,16 @@ def store_column(series: pl.Series) -> pl.Series:
     """A column as tables hold it: in a file, if it is large and a store is active."""
     store = _ACTIVE.get()
     return series if store is None else store.keep_column(series)
+
+
+def series_of(values: npt.NDArray[Any]) -> pl.Series:
+    """An array as a column; where large ones lie in files it is not copied, so nobody may change it after."""
+    store = _ACTIVE.get()
+    if store is None or not store.is_large(len(values)):
+        return pl.Series(values)
+    series = pl.from_arrow(_pyarrow().array(values))
+    assert isinstance(series, pl.Series)  # as an array of Arrow becomes
+    return series
 
 
 def collect(lazy: pl.LazyFrame, *, by_rows: bool = False) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
-from sfumato.data.column_store import ColumnStore, active_store, collect, store_columns
+from sfumato.data.column_store import ColumnStore, active_store, collect, series_of, store_columns
 from sfumato.engines.stream import memory_in_use
 from sfumato.errors import WriteError
 
@@ -189,3 +189,10 @@ def test_a_disk_that_fills_up_while_a_column_is_read_is_a_sentence(store, tmp_pa
     with pytest.raises(WriteError, match="scratch folder is full"):
         collect(pl.scan_parquet(tmp_path / "x.parquet"))
     assert [each.name for each in tmp_path.iterdir()] == ["x.parquet"]
+
+
+def test_an_array_becomes_a_column_with_its_last_bits(store):
+    for values in (np.array([0.5, np.nan, -0.0]), np.array([2**62, -1]), np.arange(9, dtype=np.int32)[::2]):
+        made = series_of(values)
+        assert (made.dtype, made.to_numpy().tobytes()) == (pl.Series(values).dtype, values.tobytes())
+        assert not made.null_count()
