@@ -34,8 +34,8 @@ _MIN_RECORDS = 2**18
 _BYTES, _MIN_BYTES = 8, 2**14
 #: Of a limit of memory, the part that one array may take: about a hundred are held at a time.
 _PART_OF_LIMIT = 2**8
-#: Codes of categories and decimals are copied when they are mapped, and flags are small: nothing is gained.
-_IN_MEMORY = (pl.Categorical, pl.Enum, pl.Decimal, pl.Object, pl.Null, pl.Boolean)
+#: Decimals are copied when they are mapped, and flags are small: nothing is gained.
+_IN_MEMORY = (pl.Decimal, pl.Object, pl.Null, pl.Boolean)
 
 
 class ColumnStore:
@@ -84,7 +84,11 @@ class ColumnStore:
         return pl.DataFrame([self.keep_column(frame[name]) for name in frame.columns])
 
     def keep_column(self, series: pl.Series) -> pl.Series:
-        """The same column, in a file."""
+        """The same column, in a file; of categories their codes."""
+        if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+            codes = series.to_physical()
+            kept = self.keep_column(codes)
+            return series if kept is codes else kept.cat.to(series.dtype)
         if not self.is_large(len(series)) or series.dtype in _IN_MEMORY or self._has(series):
             return series
         rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(self._write(series)))).read_all()
