@@ -191,7 +191,7 @@ def _reading(cover: Cover, weights: Floats | None) -> ColumnMarginal:
     closed = cover.close_ends()
     coarse = closed.lows < closed.highs
     lows, highs = closed.lows[coarse], closed.highs[coarse]
-    found, counts = number(pack(map(_ranked, (lows, highs)), len(lows)))
+    found, counts = number(pack(map(_order_codes, (lows, highs)), len(lows)))
     firsts = firsts_of(found, len(counts))
     groups = np.full(len(coarse), -1, dtype=np.int64)
     groups[coarse] = found
@@ -201,7 +201,7 @@ def _reading(cover: Cover, weights: Floats | None) -> ColumnMarginal:
     return ColumnMarginal(closed.middles, weights, groups, starts, points, lows, highs)
 
 
-def _ranked(values: Floats) -> Coding:
+def _order_codes(values: Floats) -> Coding:
     """Numbers as codes in their order; whole ones without being sorted."""
     low = float(values.min(initial=np.inf))
     span = float(values.max(initial=-np.inf)) - low
