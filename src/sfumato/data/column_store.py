@@ -15,7 +15,7 @@ import secrets
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
@@ -34,6 +34,8 @@ _MIN_RECORDS = 2**18
 _BYTES, _MIN_BYTES = 8, 2**14
 #: Of a limit of memory, the part that one array may take: about a hundred are held at a time.
 _PART_OF_LIMIT = 2**8
+#: Records of a column that are written at a time.
+_PIECE = 2**20
 #: Decimals are copied when they are mapped, and flags are small: nothing is gained.
 _IN_MEMORY = (pl.Decimal, pl.Object, pl.Null, pl.Boolean)
 
@@ -91,6 +93,9 @@ class ColumnStore:
             return series if kept is codes else kept.cat.to(series.dtype)
         if not self.is_large(len(series)) or series.dtype in _IN_MEMORY or self._has(series):
             return series
+        if series.dtype in PIECEWISE:
+            starts = range(0, max(len(series), 1), _PIECE)
+            return self._lay_out(series.slice(start, _PIECE) for start in starts).alias(series.name)
         rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(self._write(series)))).read_all()
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
@@ -118,14 +123,18 @@ class ColumnStore:
         [(name, dtype)] = lazy.collect_schema().items()
         if dtype not in PIECEWISE:
             return self.keep_column(lazy.collect().to_series())
-        paths = self._new_path(), self._new_path()
         pieces = lazy.collect_batches(chunk_size=self._min_records, engine="streaming")
+        return self._lay_out(piece.to_series() for piece in pieces).alias(name)
+
+    def _lay_out(self, pieces: Iterable[pl.Series]) -> pl.Series:
+        """The pieces of a column, one after the other, in files."""
+        paths = self._new_path(), self._new_path()
         try:
             with _create(paths[0]) as values, _create(paths[1]) as texts:
                 column = ColumnPieces(values, texts)
                 for piece in pieces:
-                    column.append(piece.to_series())
-            return column.join(self._arrow, *map(self._map, paths[: 1 + column.has_texts])).alias(name)
+                    column.append(piece)
+            return column.join(self._arrow, *map(self._map, paths[: 1 + column.has_texts]))
         except OSError as error:
             if error.errno is None:  # of polars, which could not read
                 raise

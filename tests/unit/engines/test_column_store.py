@@ -61,6 +61,7 @@ def test_random_columns_come_back_to_the_last_bit(tmp_path_factory, numbers, tex
 def test_a_column_in_a_file_is_not_written_again(store, monkeypatch):
     kept = store.keep(MIXED)
     monkeypatch.setattr(store, "_write", lambda series: pytest.fail(f"{series.name} was written again"))
+    monkeypatch.setattr(store, "_lay_out", lambda pieces: pytest.fail("a column was written again"))
     again = store.keep(kept)
     assert_frame_equal(
         store.keep(again.with_columns(pl.col("whole").alias("same"))), again.with_columns(same="whole")
@@ -81,7 +82,8 @@ def test_files_and_rooms_are_for_their_owner_alone(store, tmp_path, monkeypatch)
     monkeypatch.setattr(store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or mapped(path))
     store.keep_column(MIXED["whole"])
     store.collect_column(pl.LazyFrame({"text": ["a text that is longer than a short one"] * 3}))
-    assert modes == [0o600] * 3
+    store.keep_column(MIXED["range"])
+    assert modes == [0o600] * 4
 
 
 def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
@@ -89,8 +91,10 @@ def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_ipc", full)
-    with pytest.raises(WriteError, match="scratch folder is full"):
-        store.keep_column(MIXED["whole"])
+    monkeypatch.setattr(ColumnPieces, "append", full)
+    for name in ("whole", "range"):
+        with pytest.raises(WriteError, match="scratch folder is full"):
+            store.keep_column(MIXED[name])
     assert not list(tmp_path.iterdir())
 
 
