@@ -1,11 +1,12 @@
 """The same work on engines, and releases past the memory: processor time, memory, and growth by size.
 
-    python benchmarks/bench_engines.py [records …] [--part families releases cluster] [--stream-only]
-        [--memory 4GB] [--scratch DIR]
+    python benchmarks/bench_engines.py [records …] [--part families releases cluster] [--only NAME …]
+        [--stream-only] [--memory 4GB] [--scratch DIR] [--resume]
 
-Patients of these sizes are written as Parquet, five million at a time. Each piece of work is a process of its
-own: CPU seconds of it and of its workers, and the peak of memory that lies in no file, which is what
-``--memory`` limits (RssAnon).
+Patients of these sizes are written as Parquet, five million at a time. With ``--resume`` they stay in the
+scratch folder, rows are kept in ``ratios.json`` one by one, and work whose row is kept is not done again.
+Each piece of work is a process of its own: CPU seconds of it and of its workers, and the peak of memory that
+lies in no file, which is what ``--memory`` limits (RssAnon).
 
 - families: one method of each shape, and classes, by ``stream`` and by ``memory`` (at most 1.3 times its
   CPU); classes beside a bare streaming group-by of polars. With ``--stream-only`` not by ``memory``.
@@ -14,7 +15,8 @@ own: CPU seconds of it and of its workers, and the peak of memory that lies in n
   ``--memory``.
 - cluster: ``local:1`` and ``local:2`` beside ``stream``; it takes free cores, and tables of millions.
 
-From one size to the next each row says how it grows.
+Rows of limits say what was asked: 4.5 GB within ``--memory 4GB``, 1,500 CPU seconds of the lattice, 25 bytes
+a record for classes, 1 GB for block methods, and from one size to the next no more growth than n log n.
 """
 
 import argparse
@@ -53,6 +55,14 @@ CLASSES = {
 }
 GROUP_BY = "polars: a streaming group-by"
 RELEASES = ("sorted-generalisation", "close-generalisation", "mondrian", "global-recoding")
+#: What work may take, by the beginning of its row.
+GIGABYTES = {
+    "correlated-noise, stream": 1.0,
+    "pram, stream": 1.0,
+    **{f"{method}(k=50), release": 4.5 for method in RELEASES},
+}
+SECONDS = {"global-recoding(k=50), release": 1500.0}
+BYTES_A_RECORD = {"k, stream": 25.0, "k-family, stream": 25.0}
 #: What workers share: blocks, columns, trials.
 SHARED = ("correlated-noise", "rank-swapping", "compare")
 TRIALS = ("rank-swapping", "rank-shuffling", "correlated-noise", "uniform-noise")
@@ -137,30 +147,58 @@ def measure(name, engine, path, scratch):
 
 
 def show(row, n, found, peer="", other=None, **claim):
-    """A row of the work, beside the same work on another engine, if both were done."""
+    """A row of the work, beside the same work on another engine if both were done; and rows of its limits."""
     if "reason" in found:
         ratios.skip(row, found["reason"][:200])
         return
     beside = (peer, other["cpu"]) if other and "reason" not in other else ()
+    limits = (
+        (GIGABYTES, "peak", found["peak"] / 1e9, "GB"), (SECONDS, "time", found["cpu"], "CPU s"),
+        (BYTES_A_RECORD, "memory of a record", found["peak"] / n, "bytes"),
+    )  # fmt: skip
+    for limit_of, what, value, unit in limits:
+        for beginning, limit in limit_of.items():
+            if row.startswith(beginning) and not row.endswith("beside polars"):
+                name = f"{row}: {what}, {unit}"
+                ratios.beside(name, n, value, f"a limit of {limit:g} {unit}", limit, unit=unit, at_most=1)
+    less = max((size for size in kept_sizes(row) if size < n), default=0)
+    if less:
+        growth = found["cpu"] / max(kept_sizes(row)[less]["cpu"], 1e-9)
+        most = n * math.log(n) / (less * math.log(less))
+        ratios.beside(f"{row}: growth since {less:,}", n, growth, "n log n", most, unit="times", at_most=1)
     ratios.beside(row, n, found["cpu"], *beside, memory=found["peak"] / 1e6, **claim)
-    earlier = GROWTH.setdefault(row, {})
-    if earlier:
-        less = max(earlier)
-        grown = math.log(found["cpu"] / max(earlier[less], 1e-9)) / math.log(n / less)
-        print(f"    grows with n to the {grown:.2f}; {found['peak'] / n:.0f} bytes a record", flush=True)
-    earlier[n] = found["cpu"]
+    DONE.setdefault(row, {})[n] = found
     if other and "answer" in found and found["answer"] != other.get("answer", found["answer"]):
         print("    DIFFERENT results", flush=True)
 
 
-GROWTH = {}
+DONE = {}
+
+
+def kept_sizes(row):
+    """What is known of a row by size: of this run, and of former ones."""
+    kept = ratios.read(Path(os.environ.get("SFUMATO_BENCH_KEEP") or ratios.KEPT))
+    rows = kept.get(ratios.benchmark(), {}).get(row, {})
+    kept = {int(size): each for size, each in rows.items() if size.isdecimal() and "small" not in each}
+    return {**kept, **DONE.get(row, {})}
+
+
+def is_wanted(asked, name, n, row):
+    """Whether work was asked for, and is not kept already."""
+    return (not asked.only or name in asked.only) and not (asked.resume and n in kept_sizes(row))
 
 
 def families(n, path, asked):
     """Each family by both engines, and classes beside polars alone."""
-    group_by = measure(GROUP_BY, "memory", path, asked.scratch)
-    show(f"{GROUP_BY.partition(': ')[2]} of nine keys", n, group_by)
-    for name in (*CLASSES, *WORK):
+    works = [
+        name for name in (*CLASSES, *WORK)
+        if is_wanted(asked, name, n, f"{name}, stream{' alone' if asked.stream_only else ''}")
+    ]  # fmt: skip
+    group_by = {"reason": "nothing to lay beside it"}
+    if {*works} & {*CLASSES}:
+        group_by = measure(GROUP_BY, "memory", path, asked.scratch)
+        show(f"{GROUP_BY.partition(': ')[2]} of nine keys", n, group_by)
+    for name in works:
         stream = measure(name, "stream", path, asked.scratch)
         if not asked.stream_only:
             memory = measure(name, "memory", path, asked.scratch)
@@ -208,6 +246,9 @@ def releases(n, path, asked):
         for each in patients(10).schema.columns
     )
     for method in RELEASES:
+        row = f"{method}(k=50), release, stream within {asked.memory}"
+        if not is_wanted(asked, method, n, row):
+            continue
         with tempfile.TemporaryDirectory(dir=asked.scratch) as made:
             plan = Path(made) / "plan.toml"
             plan.write_text(PLAN.format(file=path, columns=columns, method=method))
@@ -217,12 +258,14 @@ def releases(n, path, asked):
                 "--report", str(Path(made) / "report.html"), "--override", "a benchmark",
             ]  # fmt: skip
             found = watched(command, Path(made) / "log")
-        show(f"{method}(k=50), release, stream within {asked.memory}", n, found)
+        show(row, n, found)
 
 
 def cluster(n, path, asked):
     """Two workers and one beside stream."""
     for name in SHARED:
+        if not is_wanted(asked, name, n, f"{name}, local:2"):
+            continue
         stream, one, two = (
             measure(name, each, path, asked.scratch) for each in ("stream", "local:1", "local:2")
         )
@@ -240,6 +283,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("records", nargs="*", type=int, default=[1_000_000, 4_000_000])
     parser.add_argument("--part", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="of the parts, this work alone")
+    parser.add_argument("--resume", action="store_true", help="keep rows and tables; leave out what is kept")
     parser.add_argument("--stream-only", action="store_true", help="leave the engine memory out")
     parser.add_argument("--memory", default="4GB", help="limit of a release")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
@@ -248,10 +293,14 @@ def main():
     if asked.work:
         work(*asked.work)
         return
+    if asked.resume:
+        os.environ.setdefault("SFUMATO_BENCH_KEEP", str(ratios.KEPT))
     for n in asked.records:
         with tempfile.TemporaryDirectory(dir=asked.scratch) as made:
-            path = Path(made) / f"patients{n}.parquet"
-            write_patients(path, n)
+            path = (asked.scratch if asked.resume else Path(made)) / f"patients{n}.parquet"
+            if not path.exists():
+                write_patients(Path(made) / path.name, n)
+                (Path(made) / path.name).replace(path)
             patients(1000).frame.write_parquet(path.with_name(FEW))
             for part in asked.part:
                 PARTS[part](n, path, asked)

@@ -81,11 +81,11 @@ def holds(row):
     return lead(row) * row.get("at_most", float("inf")) >= 1
 
 
-def beside(row, records, cpu, peer="", peer_cpu=None, *, memory=None, **claim):
+def beside(row, records, cpu, peer="", peer_cpu=None, *, memory=None, unit="s CPU", **claim):
     """Print and keep a row; whether its claim, ``at_most`` or ``at_least``, holds.
 
     With ``at_least`` (0: no claim) the ratio is how many times as fast as the peer it is, else how many times
-    what the peer takes. ``memory`` is in MB.
+    what the peer takes. ``memory`` is in MB; what is no time is told by its ``unit``.
     """
     found = {"cpu": round(cpu, 4), "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
              "sfumato": sfumato.__version__}  # fmt: skip
@@ -94,7 +94,7 @@ def beside(row, records, cpu, peer="", peer_cpu=None, *, memory=None, **claim):
     found |= {"memory": round(memory)} if memory is not None else {}
     found |= {"small": True} if os.environ.get("SFUMATO_BENCH_SMALL") else {}
     before = read().get(benchmark(), {}).get(row, {}).get(str(records))
-    text = f"  {row:52} {records:>11,} {cpu:9.3f} s CPU"
+    text = f"  {row:52} {records:>11,} {cpu:9.3f} {unit}"
     text += f" {memory:7.0f} MB" if memory is not None else ""
     fine = True
     if peer_cpu is not None:

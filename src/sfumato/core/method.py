@@ -15,6 +15,7 @@ from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, Release
 from sfumato.core.run import Run
 from sfumato.core.state import State
+from sfumato.data.column_store import series_of
 from sfumato.data.constraints import clip
 from sfumato.data.relations.invariants import KeptKind
 from sfumato.data.schema import Column, Kind, Schema
@@ -380,7 +381,7 @@ def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
         # Nanoseconds since 1970 are whole numbers that a float cannot hold, so they must not become one.
         instants = values if values.dtype.kind in "iu" else np.rint(values).astype(np.int64)
         return pl.Series(instants).cast(dtype)
-    series = pl.Series(values.astype(np.float64))
+    series = series_of(values.astype(np.float64))
     if dtype.is_integer():
         whole = bool(np.all(values == np.rint(values)))
         as_whole = series.cast(dtype, strict=False)

@@ -15,15 +15,17 @@ import secrets
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy.typing as npt
 import polars as pl
 
 from sfumato import kernels
+from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
 from sfumato.errors import MissingDependencyError, WriteError
 
 #: Columns of fewer records stay in memory, unless a test wants many small files.
@@ -32,8 +34,10 @@ _MIN_RECORDS = 2**18
 _BYTES, _MIN_BYTES = 8, 2**14
 #: Of a limit of memory, the part that one array may take: about a hundred are held at a time.
 _PART_OF_LIMIT = 2**8
-#: Codes of categories and decimals are copied when they are mapped, and flags are small: nothing is gained.
-_IN_MEMORY = (pl.Categorical, pl.Enum, pl.Decimal, pl.Object, pl.Null, pl.Boolean)
+#: Records of a column that are written at a time.
+_PIECE = 2**20
+#: Decimals are copied when they are mapped, and flags are small: nothing is gained.
+_IN_MEMORY = (pl.Decimal, pl.Object, pl.Null, pl.Boolean)
 
 
 class ColumnStore:
@@ -71,17 +75,31 @@ class ColumnStore:
         made = kernels.allocation.arrays_in_file(kept_open, min_bytes=self._min_bytes)
         return made
 
+    def is_large(self, n: int) -> bool:
+        """Whether columns of so many records lie in files."""
+        return n >= self._min_records
+
     def keep(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The same frame with its large columns in files; those that are there already stay as they are."""
-        if frame.height < self._min_records:
+        if not self.is_large(frame.height):
             return frame
         return pl.DataFrame([self.keep_column(frame[name]) for name in frame.columns])
 
     def keep_column(self, series: pl.Series) -> pl.Series:
-        """The same column, in a file."""
-        if len(series) < self._min_records or series.dtype in _IN_MEMORY or self._has(series):
+        """The same column, in a file; of categories their codes."""
+        if isinstance(series.dtype, (pl.Categorical, pl.Enum)):
+            codes = series.to_physical()
+            kept = self.keep_column(codes)
+            return series if kept is codes else kept.cat.to(series.dtype)
+        if not self.is_large(len(series)) or series.dtype in _IN_MEMORY or self._has(series):
             return series
-        return self._map(self._write(series)).alias(series.name)
+        if series.dtype in PIECEWISE:
+            starts = range(0, max(len(series), 1), _PIECE)
+            return self._lay_out(series.slice(start, _PIECE) for start in starts).alias(series.name)
+        rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(self._write(series)))).read_all()
+        frame = pl.from_arrow(rows)
+        assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
+        return frame.to_series().alias(series.name)
 
     def collect_rows(self, lazy: pl.LazyFrame) -> pl.DataFrame:
         """The records of a file, read block by block, each column then put together in a file of its own."""
@@ -100,19 +118,47 @@ class ColumnStore:
             self.keep_column(pl.Series(name, rows.column(name)).rechunk()) for name in rows.column_names
         ])  # fmt: skip
 
+    def collect_column(self, lazy: pl.LazyFrame) -> pl.Series:
+        """The only column of a query, of many records: numbers and texts are never in memory as a whole."""
+        [(name, dtype)] = lazy.collect_schema().items()
+        if dtype not in PIECEWISE:
+            return self.keep_column(lazy.collect().to_series())
+        pieces = lazy.collect_batches(chunk_size=self._min_records, engine="streaming")
+        return self._lay_out(piece.to_series() for piece in pieces).alias(name)
+
+    def _lay_out(self, pieces: Iterable[pl.Series]) -> pl.Series:
+        """The pieces of a column, one after the other, in files."""
+        paths = self._new_path(), self._new_path()
+        try:
+            with _create(paths[0]) as values, _create(paths[1]) as texts:
+                column = ColumnPieces(values, texts)
+                for piece in pieces:
+                    column.append(piece)
+            return column.join(self._arrow, *map(self._map, paths[: 1 + column.has_texts]))
+        except OSError as error:
+            if error.errno is None:  # of polars, which could not read
+                raise
+            raise _full() from None
+        finally:
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def _new_path(self) -> Path:
+        return self._folder / f"{secrets.token_hex(16)}.column"
+
     def _write(self, series: pl.Series) -> Path:
         """Write a column as one batch, so that it is one piece when it is mapped."""
-        path = self._folder / f"{secrets.token_hex(16)}.column"
+        path = self._new_path()
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with _create(path) as file:
                 series.alias("").to_frame().write_ipc(file, record_batch_size=max(len(series), 1))
         except (OSError, pl.exceptions.PolarsError):
             path.unlink(missing_ok=True)
             raise _full() from None
         return path
 
-    def _map(self, path: Path) -> pl.Series:
+    def _map(self, path: Path) -> Any:
+        """The content of a file, which leaves the folder, as a buffer of Arrow."""
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         path.unlink()
@@ -120,10 +166,7 @@ class ColumnStore:
         bisect.insort(self._starts, buffer.address)
         self._ends[buffer.address] = buffer.address + buffer.size
         weakref.finalize(content, self._forget, buffer.address)
-        table = self._arrow.ipc.open_file(self._arrow.BufferReader(buffer)).read_all()
-        frame = pl.from_arrow(table)
-        assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
-        return frame.to_series()
+        return buffer
 
     def _forget(self, start: int) -> None:
         self._starts.remove(start)
@@ -162,6 +205,16 @@ def store_column(series: pl.Series) -> pl.Series:
     return series if store is None else store.keep_column(series)
 
 
+def series_of(values: npt.NDArray[Any]) -> pl.Series:
+    """An array as a column; where large ones lie in files it is not copied, so nobody may change it after."""
+    store = _ACTIVE.get()
+    if store is None or not store.is_large(len(values)):
+        return pl.Series(values)
+    series = pl.from_arrow(_pyarrow().array(values))
+    assert isinstance(series, pl.Series)  # as an array of Arrow becomes
+    return series
+
+
 def collect(lazy: pl.LazyFrame, *, by_rows: bool = False) -> pl.DataFrame:
     """The frame that a file holds; where a store is active, one column after the other lies in memory.
 
@@ -172,10 +225,15 @@ def collect(lazy: pl.LazyFrame, *, by_rows: bool = False) -> pl.DataFrame:
         return lazy.collect()
     if by_rows:
         return store.collect_rows(lazy)
-    names = lazy.collect_schema().names()
-    return pl.DataFrame(
-        [store.keep_column(lazy.select(pl.nth(i)).collect().to_series()) for i in range(len(names))]
-    )
+    if not store.is_large(lazy.select(pl.len()).collect().item()):
+        return lazy.collect()
+    return pl.DataFrame([
+        store.collect_column(lazy.select(pl.nth(i))) for i in range(len(lazy.collect_schema().names()))
+    ])  # fmt: skip
+
+
+def _create(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
 def _full() -> WriteError:

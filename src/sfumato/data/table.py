@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.column_store import active_store, store_columns
+from sfumato.data.column_store import active_store, series_of, store_columns
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -48,7 +48,7 @@ class Codes:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pl.Series:
         """Turn codes (−1: missing) back into values."""
-        positions = pl.Series(codes)
+        positions = series_of(codes)
         return self.categories.gather(positions.replace(-1, None) if codes.min(initial=0) < 0 else positions)
 
 
@@ -200,8 +200,8 @@ class Table(Tabular):
                     f"column `{name}` has {count_noun(wrong, 'value')} that cannot be read as numbers",
                     hint=f"declare missing codes for `{name}`, or another kind",
                 )
-        else:
-            values = series.cast(pl.Float64)
+        else:  # what numpy converts lies in a file, if it is large
+            values = series if series.dtype in _WHOLE and not series.null_count() else series.cast(pl.Float64)
         numbers = _with_nan(values, missing)
         if np.isinf(numbers).any():
             count = int(np.isinf(numbers).sum())

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import polars as pl
 
-from sfumato.data.column_store import active_store
+from sfumato.data.column_store import active_store, store_column
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import canonical_text
 from sfumato.data.generalised.text_forms import has_rest, named_in, to_text
@@ -307,10 +307,10 @@ def _plain(
         nodes = table.nodes.get(series.name)
         if nodes is not None and short:
             shown, needed = codebook.text_and_codebook(series, nodes)
-            texts.append(shown)
+            texts.append(store_column(shown))  # each takes more memory than its codes
             lines.append(needed)
         elif nodes is not None or (is_interval(series.dtype) and not keep_intervals):
-            texts.append(to_text(series, nodes))
+            texts.append(store_column(to_text(series, nodes)))
         elif isinstance(series.dtype, pl.List) and not keep_intervals:
             separator = table.schema[series.name].separator
             if separator or short:  # a database says itself what it cannot hold

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Needs
+from sfumato.data.classes.packing import Coding, firsts_of, number, pack
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of, reads_as_numbers
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.schema import COMPARABLE, Kind
@@ -25,6 +25,8 @@ Generalised = Literal["midpoint", "expected"]
 
 #: Equal parts into which a wide interval is cut when its mass is spread; fewer where there are very many.
 PARTS, FEWEST_PARTS, MOST_POINTS = 100, 8, 4_000_000
+#: Whole numbers that lie less far apart are codes as they are.
+_MAX_SPAN = 2**31
 
 _NONE = np.zeros(0)
 
@@ -188,15 +190,25 @@ def _reading(cover: Cover, weights: Floats | None) -> ColumnMarginal:
         return ColumnMarginal(values, weights, groups, sets.starts, sets.values, sets.lows, sets.highs)
     closed = cover.close_ends()
     coarse = closed.lows < closed.highs
-    pairs = pl.DataFrame({"lo": closed.lows[coarse], "hi": closed.highs[coarse]})
-    distinct = pairs.unique().sort("lo", "hi").with_row_index("group")
-    found = pairs.join(distinct, on=["lo", "hi"], how="left", maintain_order="left")["group"]
+    lows, highs = closed.lows[coarse], closed.highs[coarse]
+    found, counts = number(pack(map(_order_codes, (lows, highs)), len(lows)))
+    firsts = firsts_of(found, len(counts))
     groups = np.full(len(coarse), -1, dtype=np.int64)
-    groups[coarse] = found.to_numpy()
-    del pairs, found, coarse  # as long as the records
-    lows, highs = distinct["lo"].to_numpy(), distinct["hi"].to_numpy()
+    groups[coarse] = found
+    lows, highs = lows[firsts], highs[firsts]
+    del found, coarse  # as long as the records
     starts, points = _cut(lows, highs, cover.step)
     return ColumnMarginal(closed.middles, weights, groups, starts, points, lows, highs)
+
+
+def _order_codes(values: Floats) -> Coding:
+    """Numbers as codes in their order; whole ones without being sorted."""
+    low = float(values.min(initial=np.inf))
+    span = float(values.max(initial=-np.inf)) - low
+    if 0 <= span < _MAX_SPAN and bool(np.all(values == np.floor(values))):
+        return Coding((values - low).astype(np.uint32), int(span) + 1)
+    distinct, codes = np.unique(values, return_inverse=True)
+    return Coding(codes.astype(np.uint64), max(len(distinct), 1))
 
 
 def _cut(lows: Floats, highs: Floats, step: float) -> tuple[Ints, Floats]:

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from sfumato.data.column_store import ColumnStore, active_store, collect, store_columns
+from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
+from sfumato.data.column_store import ColumnStore, active_store, collect, series_of, store_columns
 from sfumato.engines.stream import memory_in_use
 from sfumato.errors import WriteError
 
@@ -60,6 +61,7 @@ def test_random_columns_come_back_to_the_last_bit(tmp_path_factory, numbers, tex
 def test_a_column_in_a_file_is_not_written_again(store, monkeypatch):
     kept = store.keep(MIXED)
     monkeypatch.setattr(store, "_write", lambda series: pytest.fail(f"{series.name} was written again"))
+    monkeypatch.setattr(store, "_lay_out", lambda pieces: pytest.fail("a column was written again"))
     again = store.keep(kept)
     assert_frame_equal(
         store.keep(again.with_columns(pl.col("whole").alias("same"))), again.with_columns(same="whole")
@@ -76,12 +78,12 @@ def test_it_forgets_what_no_table_holds(store):
 
 
 def test_files_and_rooms_are_for_their_owner_alone(store, tmp_path, monkeypatch):
-    modes = []
-    monkeypatch.setattr(
-        store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or MIXED["whole"]
-    )
+    modes, mapped = [], store._map
+    monkeypatch.setattr(store, "_map", lambda path: modes.append(path.stat().st_mode & 0o777) or mapped(path))
     store.keep_column(MIXED["whole"])
-    assert modes == [0o600]
+    store.collect_column(pl.LazyFrame({"text": ["a text that is longer than a short one"] * 3}))
+    store.keep_column(MIXED["range"])
+    assert modes == [0o600] * 4
 
 
 def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
@@ -89,8 +91,10 @@ def test_a_full_disk_is_a_sentence(store, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_ipc", full)
-    with pytest.raises(WriteError, match="scratch folder is full"):
-        store.keep_column(MIXED["whole"])
+    monkeypatch.setattr(ColumnPieces, "append", full)
+    for name in ("whole", "range"):
+        with pytest.raises(WriteError, match="scratch folder is full"):
+            store.keep_column(MIXED[name])
     assert not list(tmp_path.iterdir())
 
 
@@ -148,3 +152,51 @@ def test_arrays_that_are_small_beside_the_limit_stay_in_memory(tmp_path):
             before, numbers = memory_in_use(), np.ones(5_000_000)
             assert (memory_in_use() - before < 10_000_000) == is_in_file
             del numbers
+
+
+def random_column(dtype, n, chance):
+    gone = chance.random(n) < chance.choice([0, 0.3])
+    if dtype == pl.String:
+        lengths = chance.integers(0, 40, n)
+        letters = chance.choice(list("aé漢𝄞"), n)
+        values = [letter * int(length) for letter, length in zip(letters, lengths, strict=True)]
+    else:
+        values = pl.Series(chance.integers(0, 100, n)).cast(dtype).to_list()
+    return pl.Series("c", [None if hole else value for hole, value in zip(gone, values, strict=True)], dtype)
+
+
+@pytest.mark.parametrize("row_group", [3, 50, 1000])
+@pytest.mark.parametrize("dtype", PIECEWISE, ids=str)
+def test_a_column_that_is_read_in_pieces_is_that_of_the_file(tmp_path, dtype, row_group, monkeypatch):
+    store, path = ColumnStore(tmp_path, min_records=7), tmp_path / "x.parquet"
+    random_column(dtype, 500, np.random.default_rng(row_group)).to_frame().write_parquet(
+        path, row_group_size=row_group
+    )
+    lazy = pl.scan_parquet(path)
+    monkeypatch.setattr(store, "keep_column", lambda series: pytest.fail("it was in memory as a whole"))
+    with store.active():
+        kept = collect(lazy)
+    assert_frame_equal(kept, lazy.collect())
+    assert store._has(kept["c"])
+    assert [each.name for each in tmp_path.iterdir()] == ["x.parquet"]
+    assert_frame_equal(
+        kept.reverse().filter(pl.col("c").is_not_null()).sort("c"), lazy.collect().drop_nulls().sort("c")
+    )
+
+
+def test_a_disk_that_fills_up_while_a_column_is_read_is_a_sentence(store, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    MIXED.select("whole").write_parquet(tmp_path / "x.parquet")
+    monkeypatch.setattr(ColumnPieces, "append", full)
+    with pytest.raises(WriteError, match="scratch folder is full"):
+        collect(pl.scan_parquet(tmp_path / "x.parquet"))
+    assert [each.name for each in tmp_path.iterdir()] == ["x.parquet"]
+
+
+def test_an_array_becomes_a_column_with_its_last_bits(store):
+    for values in (np.array([0.5, np.nan, -0.0]), np.array([2**62, -1]), np.arange(9, dtype=np.int32)[::2]):
+        made = series_of(values)
+        assert (made.dtype, made.to_numpy().tobytes()) == (pl.Series(values).dtype, values.tobytes())
+        assert not made.null_count()
