@@ -199,11 +199,15 @@ def note_renamed(what: str, old: str, new: str) -> None:
     warnings.warn(RenamedWarning(f"{what} `{old}` is called `{new}` now"), stacklevel=3)
 
 
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names, at most three, that are spelt nearly so."""
+    return difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+
+
 def suggest(name: str, known: Iterable[str], none: str = "there are none") -> str:
     """The hint beside a name that is not known: near ones, else those there are, else that there is none."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if near:
+    if near := nearest(name, names):
         return f"did you mean {quoted(near, ' or ')}?"
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004
     return f"there {'is only' if len(names) == 1 else 'are'} {quoted(names[:20])}{more}" if names else none

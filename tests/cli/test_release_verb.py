@@ -205,8 +205,13 @@ def test_open_roles_are_listed_with_what_to_type(run, people, tmp_path):
     code, _, err = run("release", "people.csv", *QUICK)
     assert code == 2
     assert "these columns have no role: `x`" in err
-    assert "--role x=identifier" in err
+    assert "--role x=sensitive, key or other; or remove it: --drop x" in err
     assert not (tmp_path / "people-release").exists()
+
+
+def test_a_wrong_profile_is_told_before_open_roles(run, people):
+    code, _, err = run("release", "people.csv", "--for", "publik")
+    assert (code, "did you mean `public`" in err, "no role" in err) == (2, True, False)
 
 
 def test_open_roles_are_asked_on_a_terminal(people, tmp_path, monkeypatch):

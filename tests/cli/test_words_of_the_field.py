@@ -53,7 +53,7 @@ def test_a_word_leads_home_on_the_command_line(run, word, home):
         elif code == 0 and not err and out.startswith(f"{word} — "):  # it is a name, maybe of a namesake
             assert word in {each.partition("(")[0] for each in home}
         elif len(home) == 1 and err:
-            assert f"`{home[0]}` here" in err
+            assert f"`{home[0]}` here" in err or err.startswith(f"note: `{word}` is a m")
             assert out.startswith(f"{home[0].partition('(')[0]} — ")
         else:
             listed = {line.split()[0] for line in out.splitlines() if line.startswith("  ")}
@@ -189,3 +189,21 @@ def test_a_choice_that_is_not_there_has_no_other_name():
 
     with pytest.raises(TypeError, match="each choice"):
         Wrong.parameters()
+
+
+def test_a_name_of_its_own_is_no_news(run):
+    assert run("measures", "pram")[2] == "note: `pram` is a method; `sfumato methods` lists all\n"
+    assert run("methods", "PRAM")[2] == "note: `PRAM` is the method `pram` here\n"
+    assert run("methods", "pram")[2] == run("explain", "pram")[2] == ""
+
+
+def test_a_word_that_is_a_choice_and_a_part_of_a_name_leads_to_both(run):
+    out = run("measures", "household")[1]
+    assert "sampling(by=household)" in out
+    assert "household-risk" in out
+
+
+@pytest.mark.parametrize("tool", ["sdcMicro", "arx", "mu-argus"])
+def test_the_name_of_another_tool_leads_to_the_page_for_those_who_come_from_it(run, tool):
+    code, _, err = run("methods", tool)
+    assert (code, "coming-from.md" in err) == (2, True)

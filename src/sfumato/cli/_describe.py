@@ -67,7 +67,10 @@ def _list_meanings(found: Iterable[Match]) -> None:
 
 
 def say_meant(word: str, *found: Match) -> None:
-    """Say what a word of another tool or paper is called here."""
+    """Say what a word of another tool or paper is called here; of its own name, what it is."""
+    if [word] == [str(match) for match in found]:
+        say(f"note: `{word}` is a {found[0].what}; `sfumato {found[0].what}s` lists all")
+        return
     say(f"note: `{word}` is {' or '.join(f'the {match.what} `{match}`' for match in found)} here")
 
 

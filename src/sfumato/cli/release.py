@@ -157,7 +157,7 @@ def _next(released: Released, folder: Path, source: str) -> list[str]:
         table = shlex.quote(str(folder / tables[0]))
         lines.append(f"  sfumato risk {shlex.quote(source)} {table}  # more measures of risk")
     plan = shlex.quote(str(private / PLAN))
-    return [*lines, f"  sfumato release {plan} --overwrite  # plan edited"]
+    return [*lines, f"  sfumato release {plan} --overwrite  # once edited"]
 
 
 def _tell_files(released: Released, folder: Path, written: Sequence[Path], *, quiet: bool) -> None:

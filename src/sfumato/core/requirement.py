@@ -7,6 +7,7 @@ import operator
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -17,7 +18,7 @@ from sfumato.core.group_measure import GroupMeasure, Groups
 from sfumato.core.measure import APPROACH, Aspect, ClassMeasure, EstimatedMeasure, Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.parameter_types import REQUIREMENT, Columns
-from sfumato.errors import ParameterError, PlanError
+from sfumato.errors import ParameterError, PlanError, SfumatoError
 from sfumato.kernels.arrays import Flags, Floats
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -29,6 +30,9 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 #: The same for arrays.
 _COMPARED = {"<=": np.less_equal, ">=": np.greater_equal, "<": np.less, ">": np.greater}
+
+#: A measure and a number with another sign between them than one of the four.
+_OTHER_SIGN = re.compile(r"\s*([\w-]+)\s*(?:=[<>=]?|[<>])\s*(\d+(?:\.\d+)?)\s*")
 
 #: A comma that parts settings, not those of a measure within one.
 _COMMA = re.compile(r",(?![^()]*\))")
@@ -108,7 +112,7 @@ class Requirement:
             )
             raise PlanError(
                 f"`{text}` is not a requirement: a measure, a comparison and a number",
-                hint=f"write it like {in_groups if ' every' in str(text) else '`rank-linkage >= 0.45`'}",
+                hint=f"write it like {in_groups if ' every' in str(text) else _nearly(text)}",
             )
         settings = f"({form['settings']})" if form["settings"] else ""
         measure = parse_measure(form["measure"] + settings)
@@ -258,6 +262,16 @@ def why_unjudged(requirements: Iterable[Requirement], at_stake: str) -> str:
     utility = [each.short for each in every if each.can_fail]
     only = [f"only utility is required ({', '.join(utility)})"] if utility else []
     return "; ".join([*only, *(each.vacuity for each in every if each.vacuity), at_stake])
+
+
+def _nearly(text: object) -> str:
+    """What was probably meant by a requirement that is none; else an example."""
+    written = _OTHER_SIGN.fullmatch(text) if isinstance(text, str) else None
+    with suppress(SfumatoError):
+        if written is not None:
+            better = registry.measure(written[1]).better
+            return f"`{written[1]} {'<=' if better == 'low' else '>='} {written[2]}`"
+    return "`rank-linkage >= 0.45`"
 
 
 def _number(text: str) -> float:

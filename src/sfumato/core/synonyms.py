@@ -30,18 +30,22 @@ class Match(NamedTuple):
 
 
 def search(word: str, classes: Mapping[What, Iterable[type[Component]]]) -> list[Match]:
-    """What a word means: by another name or a choice; else, unless a sentence is told, as part of a name."""
+    """What a word means: by a name; else by a choice and, unless a sentence is told, as part of a name."""
     each = [(what, cls) for what, some in classes.items() for cls in some]
     has_sentence = bool(sentence_of(word))
     found = [match for what, cls in each for match in _meanings(word, what, cls, choices=not has_sentence)]
-    if found or has_sentence or len(same_word(word)) < _LETTERS:
+    named = any(not match.setting for match in found)
+    if named or has_sentence or len(same_word(word)) < _LETTERS:
         return found if same_word(word) else []  # of a class without a title, nothing is the title
-    parts = set(words_in(word))
-    return [
+    parts, there = set(words_in(word)), {match.cls for match in found}
+    return found + [
         Match(what, cls)
         for what, cls in each
-        if same_word(cls.family) == same_word(word)
-        or any(parts <= set(words_in(name)) for name in _names(cls))
+        if cls not in there
+        and (
+            same_word(cls.family) == same_word(word)
+            or any(parts <= set(words_in(name)) for name in _names(cls))
+        )
     ]
 
 

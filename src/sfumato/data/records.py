@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, trouble_with
+from sfumato.errors import PlanError, ReadError, SfumatoError, UnknownNameError, nearest, quoted, trouble_with
 
 T = TypeVar("T")
 
@@ -46,7 +46,8 @@ def parse_toml(text: str, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # also of a number of thousands of digits
-        raise PlanError(f"{what} is not valid TOML: {error}") from None
+        hint = "a text stands in quotation marks, and a name before `=` occurs once in each part"
+        raise PlanError(f"{what} is not valid TOML: {error}", hint=hint) from None
     except RecursionError:
         raise PlanError(f"{what} is not valid TOML: too many brackets within each other") from None
 
@@ -183,7 +184,9 @@ def _read_choice(hint: Any, value: object, name: str) -> Any:
     with suppress(ValueError):
         return hint(value) if isinstance(hint, EnumType) else choices[choices.index(value)]
     got = f"`{value}`" if isinstance(value, str) else type(value).__name__
-    raise PlanError(f"{name} must be one of {', '.join(filter(None, choices))}, got: {got}")
+    near = nearest(value, filter(None, choices)) if isinstance(value, str) else ()
+    hint = f"did you mean {quoted(near, ' or ')}?" if near else None
+    raise PlanError(f"{name} must be one of {', '.join(filter(None, choices))}, got: {got}", hint=hint)
 
 
 def _read_list(inner: tuple[Any, ...], value: object, name: str, makers: Makers) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ _ROOT = re.compile(r"\\sqrt\s*" + _GROUP)
 _WORDS = re.compile(r"\\(?:text|mathrm|mathbf|mathit|mathcal|mathbb|operatorname|boldsymbol)\s*" + _GROUP)
 _OVER = re.compile(rf"\\(?:bar|overline)\s*(?:{_GROUP}|(\w))")
 _HAT = re.compile(rf"\\(?:hat|widehat|tilde)\s*(?:{_GROUP}|(\w))")
+_ROWS = re.compile(r"\\begin\{(cases|pmatrix)\}(.*?)\\end\{\1\}", re.DOTALL)
 _COMMAND = re.compile(r"\\([A-Za-z]+) ?")
 _ONE_LETTER_SCRIPT = re.compile(r"([_^])\{([^{}])\}")
 
@@ -41,7 +42,7 @@ def in_letters(latex: str) -> str:
     >>> in_letters(r"\frac12 \binom{h-1}{f} \Bigl| x \Bigr|")
     '1/2 C(h-1, f) | x |'
     """
-    text, before = _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", latex), ""
+    text, before = _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", _ROWS.sub(_in_a_line, latex)), ""
     while text != before:  # from the innermost outwards
         before = text
         text = _FRACTION.sub(lambda found: f"{_add_brackets(found[1])}/{_add_brackets(found[2])}", text)
@@ -55,6 +56,13 @@ def in_letters(latex: str) -> str:
     text = _COMMAND.sub(_sign, text)
     text = _ONE_LETTER_SCRIPT.sub(r"\1\2", text)
     return text.replace(r"\{", "{").replace(r"\}", "}").replace("&", "").replace("\\\\", "")
+
+
+def _in_a_line(found: re.Match[str]) -> str:
+    """Cases and matrices, which have rows and columns, in one line."""
+    between, (left, right) = (" for ", (r"\{", r"\}")) if found[1] == "cases" else (", ", "[]")
+    rows = (between.join(cell.strip() for cell in row.split("&")) for row in found[2].split("\\\\"))
+    return f"{left} {'; '.join(rows)} {right}"
 
 
 def _sign(found: re.Match[str]) -> str:

@@ -30,6 +30,7 @@ from sfumato.errors import (
     ParameterError,
     ReadError,
     WriteError,
+    nearest,
     quoted,
     suggest,
     trouble_with,
@@ -398,6 +399,8 @@ def _require_file(path: Path) -> None:
     folder = path.parent
     hint = f"there is no folder `{folder}`"
     if folder.is_dir():
-        names = [other.name for other in folder.iterdir() if other.suffix.lower() in FORMATS]
+        files = [other for other in folder.iterdir() if other.suffix.lower() in FORMATS]
+        near = nearest(path.stem, {other.stem for other in files})  # all are alike in their endings
+        names = sorted(other.name for other in files if not near or other.stem in near)
         hint = suggest(path.name, names, f"the folder `{folder}` has no data file")
     raise ReadError(f"File not found: {path}", hint=hint)

@@ -175,7 +175,9 @@ def _require_names(header: list[str], name: str) -> None:
             f"`{name}` has column names that begin with ^ and end with $, at {in_places(patterns)}",
             hint="rename these columns",
         )
-    require_distinct(header, name, hint="does the file begin with a header line?")
+    require_distinct(
+        header, name, hint="rename one; or does the file begin without a header line (--no-header)?"
+    )
 
 
 def require_distinct(names: list[str], file: str, *, hint: str) -> None:

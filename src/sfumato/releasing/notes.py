@@ -132,7 +132,7 @@ def _weight_averaging_note(
 def _related_column_notes(original: Table, release: Release, unchanged: AbstractSet[str]) -> Iterator[str]:
     """Columns left as they were that may give a changed key back; what surely does is judged, and said so."""
     judged = [each for each in approaches(Evidence(original, release)) if each.by and not each.opens_cells]
-    yield from (f"risks are judged also {each.name}" for each in judged)
+    yield from (f"risks are judged also for an intruder who reads the release {each.name}" for each in judged)
     schema, used = original.schema, {name for each in judged for name in each.by}
     there = [each for each in schema.columns if each.name in release.reading().schema]
     groups = schema.related or [each.columns for each in find_related(original.frame, there)]

@@ -304,6 +304,7 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
             "a plan in a series needs steps, so that each person keeps the same noise, got: none",
             hint="make the first release without [series], and copy the steps from its plan",
         )
+    profile = _profile_of(request)  # a wrong name is told before the file is read
     overview = inspect(data, roles=request.roles, **request.reading)
     schema = with_importance(_decide_roles(overview, request, ask), request.matters)
     require_columns(schema, request.output.get("drop", ()))
@@ -320,7 +321,6 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     plan = replace(_with_place(plan), schema=with_pseudonyms(schema.dropping(plan.output.drop)))
     if not request.control and _enough_persons(replace(table, schema=schema)):
         plan = with_control(plan, plan.control or SITTING_OUT) if CONTROL not in plan.resources else plan
-    profile = _profile_of(request)
     if request.profile or not plan.risk_demands:
         profile = Profile.of(request.profile or DEFAULT_PROFILE)
         plan = _asked_by(profile, plan)
@@ -430,8 +430,9 @@ def _decide_roles(overview: Overview, request: Request, ask: Ask | None) -> Sche
 def require_roles(schema: Schema) -> None:
     """Stop if nothing says what a column is to others; list the columns, and what to type."""
     if undecided := schema.columns_without_role():
-        flags = " ".join(f"--role {shlex.quote(f'{name}=identifier')}" for name in undecided)
+        them = f"{'it' if len(undecided) == 1 else 'them'}: --drop {shlex.quote(','.join(undecided))}"
+        role = shlex.quote(f"{undecided[0]}=sensitive")
         raise PlanError(
             f"these columns have no role: {quoted(undecided)}",
-            hint=f"give each one: key, sensitive or other; or remove them: {flags}",
+            hint=f"give each one: --role {role}, key or other; or remove {them}",
         )

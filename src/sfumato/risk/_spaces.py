@@ -281,8 +281,8 @@ def why_generalised(measure: str, names: tuple[str, ...], *tables: Table | None)
     coarse = {name for name in names for table in tables if table is not None and table.is_generalised(name)}
     if not coarse:
         return None
-    generalised = quoted(sorted(coarse))
-    return f"{measure} needs exact values, and {generalised} has ranges or groups of values"
+    have = f"{quoted(sorted(coarse), ' and ')} {'has' if len(coarse) == 1 else 'have'}"
+    return f"{measure} needs exact values, and {have} ranges or groups of values"
 
 
 def _tree_of(evidence: Evidence, name: str, nominal: Nominal) -> Hierarchy | None:

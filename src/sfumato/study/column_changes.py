@@ -77,8 +77,8 @@ class Loss:
     stand for several values (ranges of the typical ``width``, groups of the typical ``size``) and ``changed``
     hold another value, ``moved`` away from the original on average. ``unit`` is that of width and moved:
     days for dates, nothing for numbers. ``of`` is what they are held against: where nine of ten values lie,
-    or, of groups, how many values there are. ``in_order`` is whether groups of an ordered column are of
-    neighbours. ``mean_change`` and ``total_change`` are shares of the original's, middles standing for
+    or, of groups, how many values occur in the original. ``in_order`` is whether groups of an ordered column
+    are of neighbours. ``mean_change`` and ``total_change`` are shares of the original's, middles standing for
     ranges. All this is for the owner; ``public_sizes`` is for everybody.
     """
 
@@ -343,7 +343,10 @@ def _with_moves(loss: Loss, pair: _ColumnPair) -> Loss:
 
 
 def _with_groups(loss: Loss, pair: _ColumnPair) -> Loss:
-    """The typical size of groups, how many values there are, and whether neighbours are together."""
+    """The typical size of groups, how many values there are, and whether neighbours are together.
+
+    For everybody these are the values that there may be, of which the release does not tell which occur.
+    """
     sets, codes = pair.after.sets, pair.after.codes
     assert sets is not None  # they are groups
     assert codes is not None
@@ -351,17 +354,28 @@ def _with_groups(loss: Loss, pair: _ColumnPair) -> Loss:
     leaves = pair.tables.released.nodes[pair.name].leaves
     rare = leaves.is_in(list(known.few) if known else []).to_numpy()
     common = ~np.isnan(sets.places) & ~rare
-    sizes = np.bincount(sets.owners, weights=common[sets.leaves], minlength=len(sets.sizes))
-    size, typical = float(np.median(sizes[used])), float(np.median(sets.sizes[used]))
     order = np.unique(sets.places[~np.isnan(sets.places)])
+    there = ~np.isnan(sets.places) & _occurring(leaves, pair)
+    size, seen = (
+        float(np.median(np.bincount(sets.owners, some[sets.leaves], len(sets.sizes))[used]))
+        for some in (common, there)
+    )
     ends = (np.searchsorted(order, each[np.unique(used)]) for each in (sets.highs, sets.lows))
     runs = np.subtract(*ends) + 1 == sets.sizes[np.unique(used)]
     if np.count_nonzero(rare) >= MIN_PERSONS_NAMED:
-        public = replace(loss.public_sizes, part=typical / len(order))
+        public = replace(loss.public_sizes, part=float(np.median(sets.sizes[used])) / len(order))
     else:
         public = replace(loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()))
     is_in_order = bool(runs.all()) if pair.kind is Kind.ORDINAL else None
-    return replace(loss, size=typical, of=float(len(order)), in_order=is_in_order, public_sizes=public)
+    return replace(loss, size=seen, of=float(there.sum()), in_order=is_in_order, public_sizes=public)
+
+
+def _occurring(leaves: pl.Series, pair: _ColumnPair) -> Flags:
+    """Which values occur in the original: `010**` stands for a hundred codes, of which a file has a few."""
+    if pair.original.is_generalised(pair.name):
+        return np.ones(len(leaves), dtype=bool)
+    values = pair.original.frame[pair.name].drop_nulls().unique().cast(leaves.dtype, strict=False)
+    return leaves.is_in(values.implode()).to_numpy()
 
 
 def _with_means(loss: Loss, pair: _ColumnPair) -> Loss:

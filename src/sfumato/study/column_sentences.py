@@ -75,7 +75,8 @@ class ColumnSentence:
     def _in_groups(self) -> str:
         loss, sizes = self.loss, self.loss.public_sizes if self.public else self.loss
         size, of = sizes.size, sizes.of
-        large = f", typically of {_figure(size)} of its {_figure(of)} values" if size and of else ""
+        its = "its {} values" if of is None or of <= (loss.of or of) else "{} possible values"
+        large = f", typically of {_figure(size)} of {its.format(_figure(of))}" if size and of else ""
         if self.public and (part := loss.public_sizes.part):
             size, of, large = part, 1.0, f", typically of {self._percent(part)} of its values"
         order = {True: ", each of neighbours", False: ", not all of neighbours", None: ""}[loss.in_order]

@@ -82,6 +82,16 @@ def test_nonsense_is_refused_with_the_form(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [("k => 3", "k >= 3"), ("dbrl = 0.1", "dbrl <= 0.1"), ("nothing = 1", "rank-linkage >= 0.45")],
+)
+def test_a_wrong_sign_is_corrected_for_the_measure_that_was_written(text, meant):
+    with pytest.raises(PlanError) as caught:
+        Requirement.parse(text)
+    assert caught.value.hint == f"write it like `{meant}`"
+
+
+@pytest.mark.parametrize(
     ("text", "error", "words"),
     [
         ("rank-linkge >= 1", UnknownNameError, "there is no measure `rank-linkge`"),

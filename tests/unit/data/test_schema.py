@@ -131,6 +131,7 @@ def test_a_word_is_as_good_as_its_enum():
             {"role": "quasi"},
             "`role` must be one of identifier, key, sensitive, weight, household, person, group, other",
         ),
+        ({"role": "senstive"}, "got: `senstive` (did you mean `sensitive` or"),
         ({"kind": None}, "`kind` must be one of"),
         ({"order": "abc"}, "`order` must be a list, got: str"),
         ({"missing": "-9"}, "`missing` must be a list, got: str"),

@@ -462,6 +462,11 @@ def test_what_dbrl_says():
         (r"\max\left(1, \left\lfloor \frac{p\,n}{100} \right\rfloor\right)", "max(1, ⌊ (p n)/100 ⌋)"),
         (r"\mathrm{rank}(x^i) \le \bar{x}", "rank(x^i) ≤ x\u0304"),
         ("plain", "plain"),
+        (
+            r"y_i = \begin{cases} v & x_i \ge t \\ x_i & \text{else} \end{cases}",
+            "y_i = { v for x_i ≥ t; x_i for else }",
+        ),
+        (r"\begin{pmatrix} z_1' \\ z_2' \end{pmatrix}", "[ z_1'; z_2' ]"),
     ],
 )
 def test_formulas_in_letters(latex, shown):

@@ -51,6 +51,14 @@ def test_a_suffix_in_capitals_works(tmp_path):
     assert io.read(str(tmp_path / "DATA.CSV")).rows() == [(1,)]
 
 
+def test_files_that_are_alike_in_their_endings_only_are_not_near(tmp_path):
+    for name in ("one.csv", "patients.sav"):
+        (tmp_path / name).write_bytes(b"a\n1\n")
+    with pytest.raises(ReadError) as caught:
+        io.read(tmp_path / "patiens.csv")
+    assert caught.value.hint == "did you mean `patients.sav`?"
+
+
 def test_a_missing_file_suggests_near_ones(tmp_path):
     (tmp_path / "census.csv").write_text("a\n1\n")
     with pytest.raises(ReadError) as caught:

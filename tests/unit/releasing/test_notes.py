@@ -64,7 +64,10 @@ def test_exact_weights_related_columns_and_households_that_stay_are_named():
     assert len(said) == 3
     assert "`house` is released" in said[0]
     assert "weights in `w` are exact" in said[1]
-    assert said[2] == "risks are judged also with `county` as `hospital` tells it"
+    assert (
+        said[2]
+        == "risks are judged also for an intruder who reads the release with `county` as `hospital` tells it"
+    )
 
 
 def test_what_is_changed_or_dropped_or_has_not_to_be_hidden_is_not():

@@ -16,6 +16,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.methods.masking import Masking
 from sfumato.methods.mondrian import Mondrian
 from sfumato.study.column_changes import Loss, PublicSizes, Vanished, losses
 from sfumato.study.column_sentences import ColumnSentence, sentences
@@ -427,3 +428,14 @@ def test_every_loss_has_words_and_shares_whatever_the_cells(cells):
             assert "nan" not in word
             assert "inf" not in word
         json.dumps(loss.to_dict(), allow_nan=False)
+
+
+def test_groups_of_codes_are_counted_by_those_that_occur():
+    """`0106*` stands for ten codes, of which the file has two; a reader may know that only from elsewhere."""
+    codes = ["01067", "01069", "01097", "01099", "04103", "04105"]
+    original = table_of(plz=(Kind.NOMINAL, codes * 20))
+    release = Masking(keep=4).apply(original, Run(seed=1))
+    found = losses(original, release)[0]
+    assert (found.size, found.of) == (2, 6)
+    assert owner_text(found) == "100 % of plz given as groups, typically of 2 of its 6 values"
+    assert " possible values" in public_text(found)
