@@ -52,6 +52,19 @@ def test_sentences_without_room_have_a_table_of_their_own(
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
 
 
+def test_numbers_are_not_broken_where_a_screen_is_narrow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    headers = ["rank", "method", "parameter", "rank-linkage", "earth-movers-distance", "at ± 1%", "remark"]
+    numbers = ["ratio = 0.05224", "0.9613 ± 0.0018", "≈ 0.0905 ± 0.0087", "0.0878–0.0922"]
+    emit_table(headers, [["1", "correlated-noise", *numbers, "tied with mdav"]], right=[0], about=1)
+    shown = capsys.readouterr().out
+    assert all(number in shown for number in numbers)
+    assert "earth-movers-distance" in shown or "earth-movers-\n" in shown
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+
+
 def test_a_log_is_told_of_long_work_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0.0, 1.0, 2.0, 20.0, 21.0, 40.0, 41.0])
     told = _Milestones(quiet=False, clock=lambda: next(times))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -119,7 +120,7 @@ def emit_table(
     """Write a table to stdout; in plain text when stdout is not a screen.
 
     The sentences of the last column are ``about`` another: on a screen too narrow for them the two have a
-    table of their own.
+    table of their own, with the columns before them that do not fit either.
     """
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -130,16 +131,20 @@ def emit_table(
     table = RichTable(box=None, pad_edge=False, header_style="bold")
     filled = [i for i in range(len(headers)) if any(row[i] for row in rows) or not rows]
     rooms = [max((len(row[i]) for row in rows), default=0) for i in filled[:-1]]
+    wide = [max(len(headers[i]), room) + 2 for i, room in zip(filled, rooms, strict=False)]
+    is_narrow = sum(wide) + len(headers[filled[-1]]) > console.width
     # On a narrow screen headers and the last column, which holds sentences, break; values do not.
     left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
     if about is not None and filled[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
-        emit_table(headers[:-1], [row[:-1] for row in rows], right=right)
+        kept = _fitting(console.width, rows, least=about + 2)
+        emit_table(headers[:kept], [row[:kept] for row in rows], right=right)
         click.echo()
-        emit_table([headers[about], headers[-1]], [[row[about], row[-1]] for row in rows if row[-1]])
+        rest = [[row[about], *row[kept:]] for row in rows if any(row[kept:])]
+        emit_table([headers[about], *headers[kept:]], rest)
         return
     for i, room in zip(filled, [*rooms, None], strict=True):
         table.add_column(
-            headers[i],
+            _broken(headers[i], room) if room and is_narrow else headers[i],
             justify="right" if i in right else "left",
             min_width=room,
             max_width=left if room is None else None,
@@ -148,6 +153,17 @@ def emit_table(
     for row in rows:
         table.add_row(*(Text(row[i]) for i in filled))
     console.print(table)
+
+
+def _fitting(width: int, rows: Sequence[Sequence[str]], *, least: int) -> int:
+    """How many of the first columns fit beside each other: all but the last, or fewer."""
+    rooms = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
+    return max(least, sum(total <= width + 2 for total in itertools.accumulate(rooms)))
+
+
+def _broken(header: str, room: int) -> str:
+    """A header in lines as long as the values below it, broken between words only."""
+    return "\n".join(textwrap.wrap(header, max(room, _NARROWEST), break_long_words=False))
 
 
 def _is_too_narrow(width: int, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

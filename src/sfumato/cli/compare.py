@@ -258,7 +258,7 @@ def _show_samples(study: Study, outcomes: Sequence[MethodAtLevel], *, quiet: boo
         say(f"\nAs good as a random sample of the original, by {title}:", quiet=quiet)
         emit_table(["method", "sample"], samples)
     elif likes:
-        say(f"\nNo random sample is told that is as good by {title}: {likes[0][1].reason}", quiet=quiet)
+        say(f"\nThe random sample that is as good by {title} is not known: {likes[0][1].reason}", quiet=quiet)
 
 
 def _show_other_risks(outcomes: Sequence[MethodAtLevel], *, quiet: bool) -> None:

@@ -173,8 +173,8 @@ class Study(Tabular):
         unique = winner.other_risks.get("uniqueness") if winner else None
         if unique is None or not unique.value > _MOST_UNIQUE:
             return ""
-        asked = "What was required" if self.demands else f"The same {self.target.measure.title}"
-        sentence = f"With it {unique.value:.0%} of the people are still unique on the keys."
+        asked = "What was required" if self.demands else self.target.measure.title
+        sentence = f"After this method {unique.value:.0%} of the people are still unique on the keys."
         return f"{sentence} {asked} does not measure that."
 
     @property
