@@ -27,7 +27,7 @@ from sfumato.methods.suppression import RecordSuppression
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 from sfumato.risk._sample_classes import SizeModel, cut_at, far_risk, mean_risk, size_model_of
-from sfumato.risk.household import HouseholdRisk
+from sfumato.risk.household import HouseholdRisk, _Households
 from sfumato.risk.individual import IndividualRisk
 
 ROLES = {"w": Role.WEIGHT, "home": Role.HOUSEHOLD, "who": Role.PERSON}
@@ -318,6 +318,29 @@ def test_households_that_are_released_are_looked_for_as_a_whole():
     assert score.by_record[4] == pytest.approx(max(whole, alone.by_record[4]))
     assert score.by_record[0] == pytest.approx(max(risk(2, 0.1), alone.by_record[0]))
     assert score.confidence == 95
+
+
+def test_the_far_end_of_a_household_shares_the_tail_among_members_and_the_whole():
+    """Of n statements that must hold at once each may fail with an n-th of the tail."""
+    table = table_of(a=list("xyxyxx"), home=[1, 1, 2, 2, 3, 3])
+    measure = HouseholdRisk(fraction=0.1)
+
+    def end(alike, statements):
+        return far_risk(np.array([float(alike)]), np.array([0.1]), 0.025 / statements)[0]
+
+    def either(*ends):
+        return 1 - np.prod([1 - each for each in ends])
+
+    def far(release, **settings):
+        evidence = Evidence(table, release)
+        return measure._far(evidence, _Households.of(evidence), **settings)
+
+    left, kept = (Release.of(each, source_rows=np.arange(6)) for each in (table.select(["a"]), table))
+    expected = [either(end(4, 2), end(2, 2))] * 2 + [either(end(4, 2), end(4, 2))]
+    np.testing.assert_allclose(far(left, by_model=True), expected)
+    members = [either(end(4, 3), end(2, 3))] * 2 + [either(end(4, 3), end(4, 3))]
+    np.testing.assert_allclose(far(kept, by_model=True), np.maximum(members, [end(2, 3), end(2, 3), end(1, 3)]))
+    assert (far(kept) > far(kept, by_model=True)).any()  # some population that fits has it so
 
 
 def test_a_household_that_is_like_no_other_has_the_far_end_of_one_alone():
