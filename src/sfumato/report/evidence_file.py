@@ -342,7 +342,7 @@ def _under(
         yield from (what, "")
     is_named = heading in _MEANING
     own = [each for each in columns if not is_named or fates.more_than_fate(each)]
-    yield from (f"- **{each['column']}**: {each['became']}." for each in own)
+    yield from (f"- **{each['column']}**: {_without_name(each['became'], each)}." for each in own)
     yield from [f"- **To correct for:** {correct}"] if correct else ()
     yield from () if is_named else _corrections(heading, fates.steps_on(columns, steps), paragraphs)
     yield from [""] if own else ()
@@ -364,6 +364,11 @@ def _corrections(heading: str, steps: Sequence[Content], paragraphs: dict[str, s
 # The data card --------------------------------------------------------------------------------------------
 
 
+def _without_name(sentence: str, column: Mapping[str, Any]) -> str:
+    """What became of a column, where its name stands before."""
+    return sentence.removeprefix(f"{column['column']} ")
+
+
 def data_card(about: About, content: Content) -> str:
     """The card as Markdown, from what the owner says and the public form of the report.
 
@@ -372,7 +377,8 @@ def data_card(about: About, content: Content) -> str:
     facts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
     facts["terms"] = f"{_NO_REIDENTIFICATION} Further terms: {facts['terms']}"
     columns = [
-        f"| {_cell(each['column'])} | {each['kind']} | {_cell(fates.happened(heading, each))} |"
+        f"| {_cell(each['column'])} | {each['kind']} "
+        f"| {_cell(_without_name(fates.happened(heading, each), each))} |"
         for heading, own in fates.by_fate(content["roles"], content["steps"]).items()
         for each in own
     ]

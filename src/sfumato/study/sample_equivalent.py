@@ -48,9 +48,7 @@ _FEWEST_SHARES = 3
 
 NO_TIME: Final = "it takes long to score samples by it (ask for it: `--sample-equivalent`)"
 FOLLOWS_RECORDS: Final = "it compares each record with its own original, which a sample leaves as it is"
-ESTIMATED: Final = (
-    "of so many records it is estimated on small samples, too coarsely to tell samples apart"
-)
+ESTIMATED: Final = "of so many records it is estimated on small samples, too coarsely to tell samples apart"
 SAMPLES_ALIKE: Final = "larger samples do not score better by it"
 
 

@@ -274,7 +274,7 @@ def test_the_change_note_says_by_what_happened_what_to_correct_for():
         "Replaced by pseudonyms", "Unchanged", "Removed",
     ]  # fmt: skip
     ranges, town = note.index("## Shown as ranges"), note.index("## Categories changed")
-    assert "- **age**: age within 5.\n" in note[ranges:town]
+    assert "- **age**: within 5.\n" in note[ranges:town]
     assert f"(Mondrian): {registry.method('mondrian').analyst_note}" in note[ranges:town]
     assert "corrected_counts" in note[town:]
     assert "corrected_counts" not in note[:town]
@@ -405,7 +405,7 @@ def test_the_note_has_a_line_for_what_is_more_than_its_heading_says():
     ]
     note = change_note({**told(public=True), "roles": roles, "steps": []})
     assert "## All cells suppressed\n\nc. No cell has a value.\n" in note
-    assert "a, b. Their values are those of the original.\n\n- **b**: b untouched; gone is 1.\n" in note
+    assert "a, b. Their values are those of the original.\n\n- **b**: untouched; gone is 1.\n" in note
     assert "- **a**" not in note
     assert "- **d**: d made anew.\n" in note
 
@@ -417,7 +417,7 @@ def test_the_data_card_says_what_is_missing():
     assert "## Recipients\n\na; b\n" in card
     assert "## Legal basis\n\nnot stated\n" in card
     assert "Recipients must not try to re-identify anyone" in card
-    assert "| age | continuous | age within 5 |" in card
+    assert "| age | continuous | within 5 |" in card
     assert "| name | nominal | Removed |\n" in card
 
 
