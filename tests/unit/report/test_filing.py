@@ -407,7 +407,7 @@ def test_the_note_has_a_line_for_what_is_more_than_its_heading_says():
     assert "## All cells suppressed\n\nc. No cell has a value.\n" in note
     assert "a, b. Their values are those of the original.\n\n- **b**: untouched; gone is 1.\n" in note
     assert "- **a**" not in note
-    assert "- **d**: d made anew.\n" in note
+    assert "- **d**: made anew.\n" in note
 
 
 def test_the_data_card_says_what_is_missing():
