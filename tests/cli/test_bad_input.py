@@ -73,6 +73,7 @@ def files(tmp_path):
     ("command", "code", "said"),
     [
         (("inspect", "empty.csv", "--write-plan", "new.toml"), 3, "`empty.csv` is empty"),
+        (("release", "header.csv", *RELEASE), 3, "has names of columns and no records"),
         (("inspect", "junk.csv", "--write-plan", "new.toml"), 3, "is not a text file"),
         (("inspect", "x" * 300 + ".csv"), 3, "name too long"),
         (("release", "ragged.csv", *RELEASE), 3, "has 1 field, its header 2"),

@@ -18,7 +18,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.scenario import CONTROL, Scenario
 from sfumato.data.schema import MATTERS, Kind, Role, Schema, with_roles
 from sfumato.data.table import Table
-from sfumato.errors import ParameterError, PlanError, ReadError, quoted
+from sfumato.errors import DataError, ParameterError, PlanError, ReadError, quoted
 from sfumato.io import frames
 from sfumato.io.formats import written_suffix
 from sfumato.recipes.parts import Source
@@ -306,6 +306,10 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
         )
     profile = _profile_of(request)  # a wrong name is told before the file is read
     overview = inspect(data, roles=request.roles, **request.reading)
+    if not overview.records:
+        raise DataError(
+            "the table has names of columns and no records", hint="give a file with the records below the names"
+        )
     schema = with_importance(_decide_roles(overview, request, ask), request.matters)
     require_columns(schema, request.output.get("drop", ()))
     require_roles(schema.select([name for name in schema.names if name not in plan.output.drop]))
