@@ -158,3 +158,10 @@ def test_a_star_in_a_release_is_a_suppressed_cell_unless_it_is_a_word_of_the_ori
     release = read_release(original, pl.DataFrame({"sex": ["*", "m", "*", "*"]}), aligned=True)
     assert release.table.is_generalised("sex") == ("*" not in words)
     assert sfumato.assess(original, release, ["dbrl"])["dbrl"].value == pytest.approx(expected)
+
+
+def test_scores_show_a_line_for_each_measure():
+    scores = sfumato.assess("builtin:fair", None, ["k", "dbrl"])
+    lines = repr(scores).splitlines()
+    assert lines[0].split() == ["k-anonymity", f"{scores['k'].value:.4g}"]
+    assert lines[1].startswith("dbrl") and "refused: " in lines[1]

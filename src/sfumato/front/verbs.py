@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from sfumato.core import registry
-from sfumato.core.measure import Measure, Score
+from sfumato.core.measure import Measure, Score, Status
 from sfumato.core.method import Method
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement, parse_measure, parse_method
@@ -202,6 +202,15 @@ class Scores(dict[str, Score], Tabular):
         if not several:
             raise KeyError(word)
         return worst_of(measure, several)
+
+    def __repr__(self) -> str:
+        """A line for each measure: its value, its status where it is not exact, and why."""
+        room = max(map(len, self.keys()), default=0)
+        return "\n".join(
+            f"{name:{room}}  {'–' if math.isnan(each.value) else f'{each.value:.4g}'}"
+            + (f"  {each.status.value}: {each.reason}" if each.status is not Status.OK else "")
+            for name, each in self.items()
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each measure."""

@@ -308,7 +308,8 @@ def prepare_release(request: Request, *, ask: Ask | None = None) -> Prepared:
     overview = inspect(data, roles=request.roles, **request.reading)
     if not overview.records:
         raise DataError(
-            "the table has names of columns and no records", hint="give a file with the records below the names"
+            "the table has names of columns and no records",
+            hint="give a file with the records below the names",
         )
     schema = with_importance(_decide_roles(overview, request, ask), request.matters)
     require_columns(schema, request.output.get("drop", ()))

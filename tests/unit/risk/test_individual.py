@@ -339,7 +339,9 @@ def test_the_far_end_of_a_household_shares_the_tail_among_members_and_the_whole(
     expected = [either(end(4, 2), end(2, 2))] * 2 + [either(end(4, 2), end(4, 2))]
     np.testing.assert_allclose(far(left, by_model=True), expected)
     members = [either(end(4, 3), end(2, 3))] * 2 + [either(end(4, 3), end(4, 3))]
-    np.testing.assert_allclose(far(kept, by_model=True), np.maximum(members, [end(2, 3), end(2, 3), end(1, 3)]))
+    np.testing.assert_allclose(
+        far(kept, by_model=True), np.maximum(members, [end(2, 3), end(2, 3), end(1, 3)])
+    )
     assert (far(kept) > far(kept, by_model=True)).any()  # some population that fits has it so
 
 
