@@ -164,4 +164,5 @@ def test_scores_show_a_line_for_each_measure():
     scores = sfumato.assess("builtin:fair", None, ["k", "dbrl"])
     lines = repr(scores).splitlines()
     assert lines[0].split() == ["k-anonymity", f"{scores['k'].value:.4g}"]
-    assert lines[1].startswith("dbrl") and "refused: " in lines[1]
+    assert lines[1].startswith("dbrl")
+    assert "refused: " in lines[1]
