@@ -8,6 +8,7 @@ import ssl
 import struct
 import time
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ _MAX_JSON = 2**20
 MAX_BYTES = 2**33
 #: How long a wait is before it is asked whether someone wants to stop, and the most that is read at once.
 SECONDS_BETWEEN_CHECKS, _READ_BYTES = 0.5, 2**20
+#: How long the other end may take to see that the session is over.
+_LAST_SECONDS = 1.0
 FAILED = "failed"
 
 
@@ -99,7 +102,13 @@ class Channel:
         return {name: body[size * i : size * (i + 1)] for i, name in enumerate(sorted(roster))}
 
     def close(self) -> None:
-        """End the connection; whoever waits at its other end sees that it is over."""
+        """End the connection; whoever is at its other end reads what was sent last, also if they are sending."""
+        until = time.monotonic() + _LAST_SECONDS
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+            self.socket.settimeout(_LAST_SECONDS)
+            while time.monotonic() < until and self.socket.recv(_READ_BYTES):
+                pass  # a system that closes with messages unread takes back its own
         self.socket.close()
 
 

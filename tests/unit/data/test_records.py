@@ -103,7 +103,11 @@ def test_reads_every_sort_of_value():
         ({"weight": "x"}, "`weight` must be a number, got: str"),
         ({"wide": 1}, "`wide` must be true or false, got: int"),
         ({"colours": "red"}, "`colours` must be a list, got: str"),
-        ({"colours": ["green", "green"]}, "each item of `colours` must be one of red, blue, got: `green`"),
+        ({"colours": ["pink", "pink"]}, "each item of `colours` must be one of red, blue, got: `pink`"),
+        (
+            {"colours": ["bleu"]},
+            "each item of `colours` must be one of red, blue, got: `bleu` (did you mean `blue`?)",
+        ),
         ({"form": "flat"}, "`form` must be one of round, square, got: `flat`"),
         ({"form": 2}, "`form` must be one of round, square, got: int"),
         ({"code": []}, "`code` must be a text or a number, got: list"),
