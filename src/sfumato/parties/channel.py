@@ -102,7 +102,7 @@ class Channel:
         return {name: body[size * i : size * (i + 1)] for i, name in enumerate(sorted(roster))}
 
     def close(self) -> None:
-        """End the connection; whoever is at its other end reads what was sent last, also if they are sending."""
+        """End the connection; whoever is at its other end can read what was sent last."""
         until = time.monotonic() + _LAST_SECONDS
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
