@@ -148,3 +148,10 @@ def test_a_number_of_many_digits_or_many_brackets_is_a_sentence(run, tmp_path, n
     code, _, err = run(*command)
     assert code in {2, 3}, err
     assert "error: " in err
+
+
+def test_values_that_a_release_writes_in_several_ways_are_told(run, tmp_path):
+    for name, rows in (("original.csv", "1,a\n1,a\n"), ("released.csv", "1,a\n1.0,a\n")):
+        (tmp_path / name).write_text(f"x,y\n{rows}", encoding="utf-8")
+    _, _, err = run("risk", "original.csv", "released.csv", "-m", "k")
+    assert "`x` of the release writes equal values in several ways" in err

@@ -59,6 +59,12 @@ Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
 # What is looked at: `risk`, `utility`, `explain`, `compare`, `tune`, a file at the gate -------------------
 
 
+_MERGED = (
+    "{} of the release writes equal values in several ways, such as 1 and 1.0, which count as one here; "
+    "whoever sees the file tells them apart, so `sfumato gate` blocks it"
+)
+
+
 @dataclass(frozen=True)
 class AssessmentRequest:
     """What is asked about: an original, the intruders, other tables, and perhaps a release that was made."""
@@ -70,7 +76,7 @@ class AssessmentRequest:
     release: Release | None = None
     source: Any = None
     notes: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()  #: columns of a file at the gate that show apart what was read as one value
+    merged: tuple[str, ...] = ()  #: columns of a released file that show apart what was read as one value
 
     @property
     def scenario(self) -> Scenario | None:
@@ -110,11 +116,14 @@ def prepare_question(
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release = None
+    release, merged = None, tuple[str, ...]()
     if other is not None:
         how = {"resources": resources, "reading": named.reading(request)}
         release = read_release(table, other, aligned=aligned, **how)
-    return AssessmentRequest(plan, table, scenarios, resources, release, named.data, named.notes)
+        if isinstance(other, str | Path) and Path(other).is_file():
+            merged = merged_columns(release.reading(), Path(other), named.reading(request))
+    notes = (*named.notes, *([_MERGED.format(quoted(merged))] if merged else ()))
+    return AssessmentRequest(plan, table, scenarios, resources, release, named.data, notes, merged)
 
 
 def prepare_file(
@@ -138,7 +147,7 @@ def prepare_file(
     plan = with_requirements(replace(question.plan, schema=schema), request)
     if question.release is None:
         question = replace(question, table=replace(table, schema=schema))
-    merged = merged_columns(table, file, named.reading(request))
+    merged = question.merged or merged_columns(table, file, named.reading(request))
     return replace(question, plan=plan, notes=named.notes, merged=merged)
 
 
