@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
+from sfumato.data.column_store import active_store, store_column
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import MISSING, WILDCARD, DType, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.round_ends import Cuts, round_outwards
@@ -117,7 +118,7 @@ def with_ranges(
             cover_missing=cover_missing,
             exact_ends=exact_ends,
         )
-        columns.append(column.alias(name))
+        columns.append(store_column(column).alias(name))  # before the next one takes as much memory
         if found is not None:
             nodes[name] = found
     return replace(table, frame=table.frame.with_columns(columns), nodes=nodes)
@@ -223,7 +224,17 @@ def _intervals(
 ) -> pl.Series:
     keep, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
     lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(keep, nothing) for end in ends)
-    return intervals(lows, highs, missing=~(shown | covered)).gather(groups.of_record)
+    return _of_records(intervals(lows, highs, missing=~(shown | covered)), groups)
+
+
+def _of_records(of_groups: pl.Series, groups: RecordGroups) -> pl.Series:
+    """The interval of each record's group; where columns lie in files, one end after the other is in memory."""
+    if of_groups.null_count() or active_store() is None:
+        return of_groups.gather(groups.of_record)
+    places = groups.of_record
+    return pl.DataFrame([store_column(end.gather(places)) for end in of_groups.struct]).to_struct(
+        of_groups.name
+    )
 
 
 def _joined_intervals(column: pl.Series, groups: RecordGroups, shown: Flags, covered: Flags) -> pl.Series:
