@@ -228,11 +228,11 @@ def _intervals(
 
 
 def _of_records(of_groups: pl.Series, groups: RecordGroups) -> pl.Series:
-    """The interval of each record's group; where columns lie in files, one end after the other is in memory."""
+    """The interval of each record's group; where columns lie in files, one end at a time is in memory."""
     if of_groups.null_count() or active_store() is None:
         return of_groups.gather(groups.of_record)
     places = groups.of_record
-    return pl.DataFrame([store_column(end.gather(places)) for end in of_groups.struct]).to_struct(
+    return pl.DataFrame([store_column(each.gather(places)) for each in of_groups.struct.unnest()]).to_struct(
         of_groups.name
     )
 
