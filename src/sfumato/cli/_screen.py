@@ -136,7 +136,7 @@ def emit_table(
     # On a narrow screen headers and the last column, which holds sentences, break; values do not.
     left = max(_NARROWEST, console.width - sum(rooms) - 2 * len(rooms))
     if about is not None and filled[-1] == len(headers) - 1 and _is_too_narrow(console.width, headers, rows):
-        kept = _fitting(console.width, rows, least=about + 2)
+        kept = _count_fitting(console.width, rows, least=about + 2)
         emit_table(headers[:kept], [row[:kept] for row in rows], right=right)
         click.echo()
         rest = [[row[about], *row[kept:]] for row in rows if any(row[kept:])]
@@ -144,7 +144,7 @@ def emit_table(
         return
     for i, room in zip(filled, [*rooms, None], strict=True):
         table.add_column(
-            _broken(headers[i], room) if room and is_narrow else headers[i],
+            _break_header(headers[i], room) if room and is_narrow else headers[i],
             justify="right" if i in right else "left",
             min_width=room,
             max_width=left if room is None else None,
@@ -155,13 +155,13 @@ def emit_table(
     console.print(table)
 
 
-def _fitting(width: int, rows: Sequence[Sequence[str]], *, least: int) -> int:
+def _count_fitting(width: int, rows: Sequence[Sequence[str]], *, least: int) -> int:
     """How many of the first columns fit beside each other: all but the last, or fewer."""
     rooms = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
     return max(least, sum(total <= width + 2 for total in itertools.accumulate(rooms)))
 
 
-def _broken(header: str, room: int) -> str:
+def _break_header(header: str, room: int) -> str:
     """A header in lines as long as the values below it, broken between words only."""
     return "\n".join(textwrap.wrap(header, max(room, _NARROWEST), break_long_words=False))
 

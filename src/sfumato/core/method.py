@@ -15,7 +15,7 @@ from sfumato.core.randomness import RandomKey
 from sfumato.core.release import MAIN, Release
 from sfumato.core.run import Run
 from sfumato.core.state import State
-from sfumato.data.column_store import series_of
+from sfumato.data.column_store import map_pieces, series_of
 from sfumato.data.constraints import clip
 from sfumato.data.relations.invariants import KeptKind
 from sfumato.data.schema import Column, Kind, Schema
@@ -384,6 +384,6 @@ def _in_kind_of(original: pl.Series, values: Values) -> pl.Series:
     series = series_of(values.astype(np.float64))
     if dtype.is_integer():
         whole = bool(np.all(values == np.rint(values)))
-        as_whole = series.cast(dtype, strict=False)
+        as_whole = map_pieces(series, lambda piece: piece.cast(dtype, strict=False))
         return as_whole if whole and as_whole.null_count() == 0 else series
     return series.cast(dtype) if dtype.is_float() else series

@@ -15,7 +15,7 @@ import secrets
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
@@ -126,6 +126,14 @@ class ColumnStore:
         pieces = lazy.collect_batches(chunk_size=self._min_records, engine="streaming")
         return self._lay_out(piece.to_series() for piece in pieces).alias(name)
 
+    def map_pieces(self, column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.Series:
+        """What is made of a column record by record, in a file; of numbers and texts a piece at a time."""
+        like = make(column.slice(0, 0))
+        if like.dtype not in PIECEWISE:
+            return make(column)
+        starts = range(0, len(column), _PIECE)
+        return self._lay_out(make(column.slice(start, _PIECE)) for start in starts).alias(like.name)
+
     def _lay_out(self, pieces: Iterable[pl.Series]) -> pl.Series:
         """The pieces of a column, one after the other, in files."""
         paths = self._new_path(), self._new_path()
@@ -203,6 +211,14 @@ def store_column(series: pl.Series) -> pl.Series:
     """A column as tables hold it: in a file, if it is large and a store is active."""
     store = _ACTIVE.get()
     return series if store is None else store.keep_column(series)
+
+
+def map_pieces(column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """What is made of a column record by record; where large columns lie in files, a piece at a time."""
+    store = _ACTIVE.get()
+    if store is None or not store.is_large(len(column)):
+        return make(column)
+    return store.map_pieces(column, make)
 
 
 def series_of(values: npt.NDArray[Any]) -> pl.Series:

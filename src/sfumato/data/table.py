@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.data.column_store import active_store, series_of, store_columns
+from sfumato.data.column_store import active_store, map_pieces, series_of, store_columns
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -48,8 +48,12 @@ class Codes:
 
     def decode(self, codes: npt.NDArray[np.integer]) -> pl.Series:
         """Turn codes (−1: missing) back into values."""
-        positions = series_of(codes)
-        return self.categories.gather(positions.replace(-1, None) if codes.min(initial=0) < 0 else positions)
+        has_missing = codes.min(initial=0) < 0
+
+        def value_of(places: pl.Series) -> pl.Series:
+            return self.categories.gather(places.replace(-1, None) if has_missing else places)
+
+        return map_pieces(series_of(codes), value_of)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 
 from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
-from sfumato.data.column_store import ColumnStore, active_store, collect, series_of, store_columns
+from sfumato.data.column_store import ColumnStore, active_store, collect, map_pieces, series_of, store_columns
 from sfumato.engines.stream import memory_in_use
 from sfumato.errors import WriteError
 
@@ -208,3 +208,19 @@ def test_an_array_becomes_a_column_with_its_last_bits(store):
         made = series_of(values)
         assert (made.dtype, made.to_numpy().tobytes()) == (pl.Series(values).dtype, values.tobytes())
         assert not made.null_count()
+
+
+def test_what_is_made_piece_by_piece_is_what_is_made_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("sfumato.data.column_store._PIECE", 7)
+    numbers = pl.Series("n", [*range(40), None, 3])
+    words = pl.Series("w", ["a", "bé", "a text that is longer than a view", ""])
+    for make in (
+        lambda each: each.cast(pl.Float64),
+        lambda each: each.cast(pl.Int8).alias("small"),
+        lambda each: words.gather(each % 4),
+        lambda each: words.cast(pl.Categorical).gather(each % 4),
+    ):
+        with ColumnStore(tmp_path, min_records=2).active():
+            found = map_pieces(numbers, make)
+        assert_series_equal(found, make(numbers))
+    assert not list(tmp_path.iterdir())
