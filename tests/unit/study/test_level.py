@@ -654,7 +654,7 @@ def test_risks_that_nobody_held_stand_beside_and_a_winner_that_protects_nobody_s
     beside = found.winner.other_risks
     assert list(beside) == ["uniqueness", "k-anonymity", "dbrl", "gdbrl"]
     assert [beside[name].value for name in beside] == [1, 1, 1, 1]
-    assert found.caution.startswith("With it 100% of the people are still unique")
+    assert found.caution.startswith("After this method 100% of the people are still unique")
     assert found.to_dict()["outcomes"][0]["beside"]["k-anonymity"]["value"] == 1
 
 
