@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from sfumato import assess
+from sfumato.errors import ParameterError
+
 CELL = "Zsofia-Qvist"
 ROWS = "\n".join(f"{CELL},{20 + i % 9},{'fm'[i % 2]},{1000.5 + i},{CELL}{i % 3}" for i in range(30))
 PLAN = """requirements = ["k >= 3"]
@@ -150,8 +153,13 @@ def test_a_number_of_many_digits_or_many_brackets_is_a_sentence(run, tmp_path, n
     assert "error: " in err
 
 
-def test_values_that_a_release_writes_in_several_ways_are_told(run, tmp_path):
+def test_risks_of_a_file_that_writes_equal_values_in_several_ways_are_refused(run, tmp_path):
+    """Whoever sees it tells the people apart, who would count as alike."""
     for name, rows in (("original.csv", "1,a\n1,a\n"), ("released.csv", "1,a\n1.0,a\n")):
         (tmp_path / name).write_text(f"x,y\n{rows}", encoding="utf-8")
-    _, _, err = run("risk", "original.csv", "released.csv", "-m", "k")
-    assert "`x` of the release writes equal values in several ways" in err
+    code, _, err = run("risk", "original.csv", "released.csv", "-m", "k")
+    assert code == 2
+    assert "`x` writes equal values in several ways" in err
+    assert run("utility", "original.csv", "released.csv", "-m", "non-uniform-entropy")[0] == 0
+    with pytest.raises(ParameterError, match="write each value in one way"):
+        assess(tmp_path / "original.csv", tmp_path / "released.csv", ["k"])

@@ -43,6 +43,7 @@ def score(
         released=protected,
         aligned=options["aligned"],
         counted_for=counted_for,
+        judged=aspect == "risk",
     )
     if not measures and not requirements:
         shown = registry.measures_for("default")

@@ -125,7 +125,7 @@ def assess(
     With ``sample_equivalent`` scores of utility have ``like_sample``, the random sample of the original that
     is as good; None looks for it where that takes seconds.
     """
-    from sfumato.releasing.read_release import read_release
+    from sfumato.releasing.read_release import read_release, require_written_alike
     from sfumato.releasing.request import Request, resolve
 
     scenarios: tuple[Scenario, ...] = (scenario or Scenario(),)
@@ -148,9 +148,12 @@ def assess(
         scenarios = scenarios if scenario else source.plan.scenarios
     else:
         table, _ = as_table(original, schema=schema, **reading)
-    if release is not None and not isinstance(release, Release):
-        release = read_release(table, release, aligned=aligned, resources=resources, reading=reading)
     chosen = chosen or [each for each in registry.measures_for("default") if each.concerns(table)]
+    if release is not None and not isinstance(release, Release):
+        path = Path(release) if isinstance(release, str | Path) else None
+        release = read_release(table, release, aligned=aligned, resources=resources, reading=reading)
+        if path is not None and any(each.aspect == "risk" for each in chosen):
+            require_written_alike(release.reading(), path, reading, scenarios)
     make = made_by.apply if isinstance(made_by, Recipe) else made_by
     case = EvaluationCase(table, scenarios[0], conform_resources(table, resources), control, make)
     asking = make_run(seed, run, case.resources)

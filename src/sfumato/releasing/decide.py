@@ -34,6 +34,7 @@ from sfumato.releasing.checksums import OVERRIDES, PRIVATE, has_private_part
 from sfumato.releasing.key_exposure import key_exposure_of
 from sfumato.releasing.load import load_resources
 from sfumato.releasing.outcome import Judgement, PlanOutcome, TableOutcome
+from sfumato.releasing.read_release import shown_apart
 from sfumato.study.evaluate import EvaluationCase, evaluate
 
 #: What is looked for, by name, and what must hold.
@@ -50,10 +51,6 @@ RULES: Mapping[str, str] = {
     "seed-guessable": "the random seed must not be guessable",
 }
 
-_SHOWN_APART = (
-    "`{}` writes equal values in several ways, such as 1 and 1.0 or two codes for missing, or has numbers of "
-    "more digits than are read: write each value in one way, and judge that file"
-)
 _MIN_PROPOSAL_CONFIDENCE = 0.8  # of a proposal that is believed whatever was declared
 
 #: The way on where the seed can be guessed.
@@ -279,9 +276,8 @@ def decide_file(
         why = why_unjudged(asked, "no requirement on its risk is given")
         findings.append(Finding("nothing-required", why))
     findings += _requirement_findings(judgements)
-    known = {name for each in demands for name in each.scenario.columns}
-    learnt = {*table.schema.with_role(Role.SENSITIVE)} - known
-    findings += [Finding("value-shown-apart", _SHOWN_APART.format(n)) for n in merged if n not in learnt]
+    apart = shown_apart(merged, table.schema, (each.scenario for each in demands))
+    findings += [Finding("value-shown-apart", each) for each in apart]
     return Decision(subject, tuple(findings), tuple(judgements))
 
 

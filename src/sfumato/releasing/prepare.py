@@ -26,7 +26,7 @@ from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 from sfumato.releasing.load import inspect, is_plan, load_resources, read, read_counts
-from sfumato.releasing.read_release import merged_columns, read_release
+from sfumato.releasing.read_release import merged_columns, read_release, require_written_alike
 from sfumato.releasing.request import (
     Request,
     require_columns,
@@ -59,12 +59,6 @@ Ask = Callable[["Overview"], Mapping[str, tuple[str, str]]]
 # What is looked at: `risk`, `utility`, `explain`, `compare`, `tune`, a file at the gate -------------------
 
 
-_MERGED = (
-    "{} of the release writes equal values in several ways, such as 1 and 1.0, which count as one here; "
-    "whoever sees the file tells them apart, so `sfumato gate` blocks it"
-)
-
-
 @dataclass(frozen=True)
 class AssessmentRequest:
     """What is asked about: an original, the intruders, other tables, and perhaps a release that was made."""
@@ -76,7 +70,7 @@ class AssessmentRequest:
     release: Release | None = None
     source: Any = None
     notes: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()  #: columns of a released file that show apart what was read as one value
+    merged: tuple[str, ...] = ()  #: columns of a file at the gate that show apart what was read as one value
 
     @property
     def scenario(self) -> Scenario | None:
@@ -97,9 +91,11 @@ def prepare_question(
     released: Any = None,
     aligned: bool = False,
     counted_for: Sequence[Measure] = (),
+    judged: bool = True,
 ) -> AssessmentRequest:
     """Read what is asked about; where a plan has several intruders, each of them is meant.
 
+    Of a released file that is ``judged`` no column may tell people apart who are read as alike.
     What is ``counted_for`` some measures stays in its database (see `read_counts`).
     """
     named = resolve(request, released=released)
@@ -116,14 +112,13 @@ def prepare_question(
     other: Any = released if named.released is None else named.released
     if isinstance(other, str) and other.startswith("builtin:"):
         other = read(other).frame
-    release, merged = None, tuple[str, ...]()
+    release = None
     if other is not None:
         how = {"resources": resources, "reading": named.reading(request)}
         release = read_release(table, other, aligned=aligned, **how)
-        if isinstance(other, str | Path) and Path(other).is_file():
-            merged = merged_columns(release.reading(), Path(other), named.reading(request))
-    notes = (*named.notes, *([_MERGED.format(quoted(merged))] if merged else ()))
-    return AssessmentRequest(plan, table, scenarios, resources, release, named.data, notes, merged)
+        if judged and isinstance(other, str | Path):
+            require_written_alike(release.reading(), Path(other), named.reading(request), scenarios)
+    return AssessmentRequest(plan, table, scenarios, resources, release, named.data, named.notes)
 
 
 def prepare_file(
@@ -141,13 +136,14 @@ def prepare_file(
     if request.control and share_of(str(request.control)) is not None:
         raise ParameterError("`--control` of a file must be a file of other people, got: a share")
     asked = replace(request, source=str(original or file), plan=plan, require=(), profile=None, roles={})
-    question = prepare_question(asked, released=None if original is None else file, aligned=aligned)
+    released = None if original is None else file
+    question = prepare_question(asked, released=released, aligned=aligned, judged=False)
     table = question.table if question.release is None else question.release.reading()
     schema = with_roles(_with_guesses(table.schema, plan), request.roles)
     plan = with_requirements(replace(question.plan, schema=schema), request)
     if question.release is None:
         question = replace(question, table=replace(table, schema=schema))
-    merged = question.merged or merged_columns(table, file, named.reading(request))
+    merged = merged_columns(table, file, named.reading(request))
     return replace(question, plan=plan, notes=named.notes, merged=merged)
 
 

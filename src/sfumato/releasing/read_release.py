@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sfumato.data.buckets import ReleaseLayout
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import is_out_of_order
+from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError
@@ -69,6 +70,28 @@ def read_like(path: Path, reading: Mapping[str, Any], *, text: Collection[str] =
     if "encoding" in how and is_utf8(path):
         del how["encoding"]
     return read_frame(path, text=text, **how)
+
+
+#: Of a column that a file writes so that people whom it tells apart would count as alike.
+_SHOWN_APART = (
+    "`{}` writes equal values in several ways, such as 1 and 1.0 or two codes for missing, or has numbers of "
+    "more digits than are read: write each value in one way, and judge that file"
+)
+
+
+def shown_apart(merged: Collection[str], schema: Schema, scenarios: Iterable[Scenario]) -> list[str]:
+    """What is wrong with each of the ``merged_columns``, unless its values are only what is to be learnt."""
+    known = {name for each in scenarios for name in each.columns}
+    learnt = {*schema.with_role(Role.SENSITIVE)} - known
+    return [_SHOWN_APART.format(name) for name in merged if name not in learnt]
+
+
+def require_written_alike(
+    released: Table, path: Path, reading: Mapping[str, Any], scenarios: Iterable[Scenario]
+) -> None:
+    """Stop where people whom a file tells apart would count as alike, and their risk as lower than it is."""
+    for wrong in shown_apart(merged_columns(released, path, reading), released.schema, scenarios):
+        raise ParameterError(wrong)
 
 
 def merged_columns(table: Table, path: Path, reading: Mapping[str, Any]) -> tuple[str, ...]:
