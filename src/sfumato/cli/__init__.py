@@ -218,10 +218,15 @@ def _of_system(error: OSError) -> int:
     return WriteError.exit_code
 
 
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether memory was missing, also where a library could not be loaded for that."""
+    lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    return lacks or any(words in str(error) for words in _NO_MEMORY)
+
+
 def _report_internal(error: BaseException) -> int:
     """Say where it happened and not what it said: the text of a foreign error may quote cells."""
-    lacks = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
-    if lacks or any(words in str(error) for words in _NO_MEMORY):
+    if any(map(_lacks_memory, (error, error.__cause__, error.__context__))):
         click.echo(_OUT_OF_MEMORY, err=True)
         return MemoryLimitError.exit_code
     where = traceback.extract_tb(error.__traceback__)[-1]
