@@ -9,6 +9,7 @@ again once no table holds the column, and no end of the process, however sudden,
 from __future__ import annotations
 
 import bisect
+import itertools
 import mmap
 import os
 import secrets
@@ -95,7 +96,7 @@ class ColumnStore:
             return series
         if series.dtype in PIECEWISE:
             starts = range(0, max(len(series), 1), _PIECE)
-            return self._lay_out(series.slice(start, _PIECE) for start in starts).alias(series.name)
+            return self.join_pieces(series.slice(start, _PIECE) for start in starts).alias(series.name)
         rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(self._write(series)))).read_all()
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
@@ -124,7 +125,7 @@ class ColumnStore:
         if dtype not in PIECEWISE:
             return self.keep_column(lazy.collect().to_series())
         pieces = lazy.collect_batches(chunk_size=self._min_records, engine="streaming")
-        return self._lay_out(piece.to_series() for piece in pieces).alias(name)
+        return self.join_pieces(piece.to_series() for piece in pieces).alias(name)
 
     def map_pieces(self, column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.Series:
         """What is made of a column record by record, in a file; of numbers and texts a piece at a time."""
@@ -132,10 +133,10 @@ class ColumnStore:
         if like.dtype not in PIECEWISE:
             return make(column)
         starts = range(0, len(column), _PIECE)
-        return self._lay_out(make(column.slice(start, _PIECE)) for start in starts).alias(like.name)
+        return self.join_pieces(make(column.slice(start, _PIECE)) for start in starts).alias(like.name)
 
-    def _lay_out(self, pieces: Iterable[pl.Series]) -> pl.Series:
-        """The pieces of a column, one after the other, in files."""
+    def join_pieces(self, pieces: Iterable[pl.Series]) -> pl.Series:
+        """The pieces of a column of numbers or texts, one after the other, in files."""
         paths = self._new_path(), self._new_path()
         try:
             with _create(paths[0]) as values, _create(paths[1]) as texts:
@@ -219,6 +220,15 @@ def map_pieces(column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.
     if store is None or not store.is_large(len(column)):
         return make(column)
     return store.map_pieces(column, make)
+
+
+def join_pieces(pieces: Iterable[pl.Series]) -> pl.Series:
+    """The pieces of a column of numbers or texts as one; several lie in a file where a store is active."""
+    store, rest = _ACTIVE.get(), iter(pieces)
+    first = list(itertools.islice(rest, 2))
+    if store is None or len(first) == 1:
+        return pl.concat([*first, *rest])
+    return store.join_pieces(itertools.chain(first, rest))
 
 
 def series_of(values: npt.NDArray[Any]) -> pl.Series:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sfumato.data.column_store import store_column
+
 #: A value that fewer people have is not named where it need not be: in a set, a codebook, a public picture.
 MIN_PERSONS_NAMED = 10
 
@@ -18,7 +20,7 @@ def strip_hidden(frame: pl.DataFrame) -> pl.DataFrame:
 
     −0.0 and 0.0 are one value to every count of people alike, so a file must not tell them apart.
     """
-    return frame.with_columns(_rebuild_series(series) for series in frame)
+    return frame.with_columns(store_column(_rebuild_series(series)) for series in frame)
 
 
 def _rebuild_series(series: pl.Series) -> pl.Series:
@@ -63,4 +65,4 @@ def _emptied_below(series: pl.Series) -> pl.Series:
 
 
 def _null_where_absent(present: pl.Series, series: pl.Series) -> pl.Series:
-    return series.zip_with(present, pl.Series([None], dtype=series.dtype))
+    return series if present.all() else series.zip_with(present, pl.Series([None], dtype=series.dtype))

@@ -9,25 +9,29 @@ that few have and that are not told (`sfumato.data.generalised.rare_values`) are
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from itertools import chain, count
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import store_columns
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import REST, WOULD_MISREAD, has_rest, named_in, set_text, to_text
 from sfumato.io.addresses import is_address
 from sfumato.io.atomic import Staging
 from sfumato.io.formats import description_path
-from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.arrays import Flags, Ints
 
 #: A group of more values has its label in the file and its values in the codebook.
 SHOWN = 5
 
 _COLUMNS = ["column", "label", "value"]
+#: How groups are called whose labels would be read as something else, before a number.
+_NUMBERED = "group "
+#: Sets that are listed at a time.
+_AT_ONCE = 2**14
 
 
 def codebook_path(path: Path) -> Path:
@@ -49,47 +53,62 @@ def with_codebooks(originals: Sequence[str | Path]) -> list[str | Path]:
 
 def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.DataFrame]:
     """A column of labels as text, and the lines of the codebook that it needs."""
-    used, places = _used_codes(nodes.codes(column), len(nodes.labels))
-    texts = to_text(nodes.labels.gather(np.maximum(used, 0)).cast(nodes.dtype), nodes).to_list()
-    texts = [text if code >= 0 else None for code, text in zip(used, texts, strict=True)]
-    leaves, every, starts = nodes.leaves.to_list(), nodes.members.tolist(), nodes.starts.tolist()
-    members = {}
-    for place in np.flatnonzero((used >= 0) & (nodes.sizes[used] > SHOWN)).tolist():
-        if texts[place][0] == "{":
-            code = int(used[place])
-            values = [leaves[leaf] for leaf in every[starts[code] : starts[code + 1]]]
-            members[place] = [*named_in(texts[place]), REST] if has_rest(texts[place]) else values
-    members = {place: own for place, own in members.items() if len(own) > SHOWN + has_rest(texts[place])}
-    taken = {*nodes.leaves.to_list(), *texts}
-    numbered = (f"group {number}" for number in count(1))  # gone through once, however many labels need one
-    names = []
-    for place in members:
-        name = str(nodes.labels[int(used[place])])
-        if re.match(WOULD_MISREAD, name) or name in taken:
-            name = next(each for each in numbered if each not in taken)
-        taken.add(name)
-        names.append(name)
-        texts[place] = name
-    labels = list(
-        chain.from_iterable([name] * len(own) for name, own in zip(names, members.values(), strict=True))
-    )
-    lines = _lines([column.name] * len(labels), labels, list(chain.from_iterable(members.values())))
-    return pl.Series(column.name, texts, dtype=pl.String).gather(places), lines
+    used, places = nodes.used_codes(nodes.codes(column))
+    labels = nodes.labels.gather(pl.Series(used).set(pl.Series(used < 0), None))
+    texts = to_text(labels.cast(nodes.dtype), nodes)
+    large, rests = _large_sets(texts, nodes.sizes[used] * (used >= 0))
+    lines = [pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String))]
+    if large.any():
+        taken = pl.concat([nodes.leaves.rename(""), texts.filter(pl.Series(~large)).rename("")])
+        names = _names(labels.filter(pl.Series(large)), taken)
+        texts = texts.zip_with(pl.Series(~large), names.gather(np.maximum(np.cumsum(large) - 1, 0)))
+        for some in _pieces(np.flatnonzero(large)):
+            sizes, values = _values_of(nodes, used, some, rests)
+            parts = (
+                pl.repeat(column.name, len(values), eager=True),
+                texts.gather(np.repeat(some, sizes)),
+                values,
+            )
+            lines.append(store_columns(pl.DataFrame(dict(zip(_COLUMNS, parts, strict=True)))))
+    return texts.gather(places).alias(column.name), pl.concat(lines)
 
 
-def _used_codes(codes: Codes, n_labels: int) -> tuple[Ints, Ints]:
-    """The codes that occur, in their order, −1 first, and the place of each record's among them."""
-    found = np.zeros(n_labels + 1, dtype=np.bool_)
-    found[codes] = True  # the last is −1
-    used = np.append(np.flatnonzero(found[-1:]) - 1, np.flatnonzero(found[:-1]))
-    places = np.zeros(n_labels + 1, dtype=np.int64)
-    places[used] = np.arange(len(used))
-    return used, places[codes]
+def _large_sets(texts: pl.Series, sizes: Ints) -> tuple[Flags, dict[int, list[str]]]:
+    """Which texts are sets that the codebook lists; and, where some values are not told, what is named."""
+    large = texts.str.starts_with("{").fill_null(value=False).to_numpy() & (sizes > SHOWN)
+    rests = {}
+    for place in np.flatnonzero(
+        large & texts.str.ends_with(f"{REST}}}").fill_null(value=False).to_numpy()
+    ).tolist():
+        if has_rest(texts[place]):
+            rests[place] = [*named_in(texts[place]), REST]
+            large[place] = len(rests[place]) > SHOWN + 1
+    return large, rests
 
 
-def _lines(columns: Sequence[str], labels: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
-    parts = dict(zip(_COLUMNS, (columns, labels, values), strict=True))
-    return pl.DataFrame(parts, schema=dict.fromkeys(_COLUMNS, pl.String))
+def _names(labels: pl.Series, taken: pl.Series) -> pl.Series:
+    """The labels, with numbers for those that would be read as something else."""
+    bad = labels.str.contains(WOULD_MISREAD) | labels.is_in(taken.implode())
+    others = pl.concat([taken, labels.filter(~bad).rename("")])
+    others = others.filter(others.str.starts_with(_NUMBERED))
+    numbers = pl.Series(np.arange(1, int(bad.sum()) + len(others) + 2)).cast(pl.String)
+    free = _NUMBERED + numbers
+    free = free.filter(~free.is_in(others.implode()))
+    return free.gather(np.maximum(bad.cum_sum().to_numpy().astype(np.int64) - 1, 0)).zip_with(bad, labels)
+
+
+def _values_of(
+    nodes: Nodes, used: Ints, places: Ints, rests: Mapping[int, Sequence[str]]
+) -> tuple[Ints, pl.Series]:
+    """How many values the sets at some places have in the codebook, and which, one set after the other."""
+    if not rests:
+        return nodes.sizes[used[places]], nodes.leaves.gather(nodes.members_of_all(used[places]))
+    listed = [rests.get(each) or nodes.members_of(int(used[each])).to_list() for each in places.tolist()]
+    return np.array([len(each) for each in listed]), pl.Series([*chain(*listed)], dtype=pl.String)
+
+
+def _pieces(places: Ints) -> list[Ints]:
+    return np.split(places, range(_AT_ONCE, len(places), _AT_ONCE))
 
 
 def stage(lines: pl.DataFrame, path: Path, staging: Staging) -> None:

@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato import io
+from sfumato.data.generalised import text_forms
 from sfumato.data.generalised.cover import Cover, cover_of
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.hierarchy.build import from_prefix
 from sfumato.data.schema import Column, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
-from sfumato.io.codebook import SHOWN, _used_codes, codebook_path
+from sfumato.io import codebook
+from sfumato.io.codebook import SHOWN, codebook_path
 
 ZIPS = [str(code) for code in range(93000, 93010)]
 
@@ -145,6 +147,39 @@ def test_the_codebook_of_a_guarded_file_is_guarded(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(-1, 6)))
 def test_codes_that_occur_are_found_without_sorting(codes):
-    found = _used_codes(np.array(codes, dtype=np.int32), 7)
+    nodes = Nodes.of({f"g{i}": ["a"] for i in range(6)}, leaves=["a"])
+    found = nodes.used_codes(np.array(codes, dtype=np.int32))
     expected = np.unique(np.array(codes, dtype=np.int32), return_inverse=True)
     assert [each.tolist() for each in found] == [each.tolist() for each in expected]
+
+
+@given(st.data())
+def test_sets_written_some_at_a_time_are_those_written_one_by_one(data):
+    """Each text and each line of the codebook by a loop that shares no code, with escapes and long sets."""
+    leaves = data.draw(
+        st.lists(st.text("ab|{}\\\\*.", min_size=1, max_size=3), min_size=1, max_size=9, unique=True)
+    )
+    sets = data.draw(st.lists(st.sets(st.integers(0, len(leaves) - 1), min_size=1), min_size=1, max_size=12))
+    codes = data.draw(st.lists(st.integers(-1, len(sets) - 1), max_size=20))
+    labels = {f"L{i}": [leaves[place] for place in sorted(own)] for i, own in enumerate(sets)}
+    nodes = Nodes.of(labels, leaves=leaves)
+    column = pl.Series("x", [None if code < 0 else f"L{code}" for code in codes], dtype=nodes.dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_forms, "_AT_ONCE", 2)
+        patch.setattr(codebook, "_AT_ONCE", 2)
+        texts = text_forms.to_text(column, nodes).to_list()
+        shown, lines = codebook.text_and_codebook(column, nodes)
+
+    def in_braces(value: str) -> str:
+        return "\\..." if value == "..." else "".join("\\" + c if c in "\\|{}" else c for c in value)
+
+    for code, text, short in zip(codes, texts, shown, strict=True):
+        own = [] if code < 0 else labels[f"L{code}"]
+        if len(own) > 1:
+            assert text == "{" + "|".join(map(in_braces, own)) + "}"
+        elif own:
+            assert text.removeprefix("\\") == own[0].removeprefix("\\")
+        assert short == (f"L{code}" if len(own) > SHOWN else text)
+    listed = [(f"L{code}", value) for code in sorted({*codes} - {-1}) for value in labels[f"L{code}"]]
+    long = [(label, value) for label, value in listed if len(labels[label]) > SHOWN]
+    assert lines.rows() == [("x", label, value) for label, value in long]

@@ -398,13 +398,14 @@ def _series_codes(series: pl.Series) -> Coding:
 def _text_codes(series: pl.Series) -> Coding:
     physical = series.cast(pl.Categorical) if series.dtype == pl.String else series
     found = physical.to_physical()
-    found = found.fill_null(0) if found.null_count() else found
+    numbers = (found.fill_null(0) if found.null_count() else found).to_numpy()
     # A category's own number depends on what else was read: here it is its place of first appearance.
-    seen = found.unique(maintain_order=True).to_numpy()
-    places = np.zeros(int(seen.max(initial=0)) + 1, dtype=np.min_scalar_type(len(seen)))
+    firsts = firsts_of(numbers, int(numbers.max(initial=0)) + 1)
+    there = np.flatnonzero(firsts >= 0)
+    seen = there[np.argsort(firsts[there])]
+    places = np.zeros(len(firsts), dtype=np.min_scalar_type(len(seen)))
     places[seen] = np.arange(len(seen))
-    codes = np.empty_like(places, shape=len(found))
-    numbers = found.to_numpy()
+    codes = np.empty_like(places, shape=len(numbers))
     for block in blocks(len(codes)):
         codes[block] = places[numbers[block]]
     return Coding(codes, max(len(seen), 1))

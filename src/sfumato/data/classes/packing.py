@@ -128,7 +128,7 @@ def distinct_of(codes: npt.NDArray[np.integer], space: int) -> tuple[Ints, Ints]
     return in_order[opens].astype(np.int64), _lengths(opens)
 
 
-def firsts_of(numbers: Ints, n: int) -> Ints:
+def firsts_of(numbers: npt.NDArray[np.integer], n: int) -> Ints:
     """The first record of each number, −1 where there is none."""
     firsts: Ints = np.empty(n, dtype=np.int64)
     firsts[:] = -1

@@ -105,7 +105,7 @@ class Nodes:
             )
         return joined
 
-    @property
+    @cached_property
     def dtype(self) -> pl.Enum:
         """The dtype of a column of these labels."""
         return pl.Enum(self.labels)
@@ -146,6 +146,26 @@ class Nodes:
     def members_of(self, code: int) -> pl.Series:
         """The leaf values that the label with this code covers."""
         return self.leaves.gather(self.members[self.starts[code] : self.starts[code + 1]])
+
+    def occurring(self, codes: Codes) -> Ints:
+        """The labels that some records have, by the codes of the records."""
+        found = np.zeros(len(self.labels) + 1, dtype=np.bool_)
+        found[codes] = True  # the last is of those that are missing
+        return np.flatnonzero(found[:-1])
+
+    def used_codes(self, codes: Codes) -> tuple[Ints, Ints]:
+        """The codes that occur, in their order, −1 first, and the place of each record's among them."""
+        used = np.append(np.flatnonzero([(codes < 0).any()]) - 1, self.occurring(codes))
+        places = np.zeros(len(self.labels) + 1, dtype=np.int64)
+        places[used] = np.arange(len(used))
+        return used, places[codes]
+
+    def members_of_all(self, codes: Codes | Ints) -> Codes:
+        """The places of the leaves that these labels cover, those of one label after the other."""
+        sizes = self.sizes[codes]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        found: Codes = self.members[np.repeat(self.starts[codes], sizes) + within]
+        return found
 
     def codes(self, column: pl.Series) -> Codes:
         """The position of each record's label in the table, −1 where it is missing."""

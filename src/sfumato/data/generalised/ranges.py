@@ -8,7 +8,6 @@ label below the root is common.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,11 +17,11 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
-from sfumato.data.column_store import active_store, store_column
+from sfumato.data.column_store import active_store, join_pieces, store_column
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import MISSING, WILDCARD, DType, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.round_ends import Cuts, round_outwards
-from sfumato.data.generalised.text_forms import to_text
+from sfumato.data.generalised.text_forms import set_texts
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
@@ -31,7 +30,7 @@ from sfumato.kernels.arrays import Flags, Ints, Values
 #: Whole numbers that 64 bits with a sign may not hold.
 _WIDE_TYPES = (pl.UInt64, pl.Int128)
 
-#: Sets whose labels are written at a time: while it does, each takes ten times its text.
+#: Sets whose labels are written at a time: it takes ten times their texts to join them.
 _SETS_AT_ONCE = 2**14
 
 
@@ -378,19 +377,16 @@ def _laid_out(sizes: Ints) -> tuple[Ints, Ints]:
 
 
 def _set_labels(of_set: Ints, members: Ints, leaves: pl.Series) -> pl.Series:
-    """Write each set as its text form: the value itself, ``{a|b}``, or ``*`` for all there are."""
-    if not len(of_set):
+    """Write each set as its text form, some at a time: the value itself, ``{a|b}``, or ``*`` for all."""
+    sizes = np.bincount(of_set)
+    ends = np.cumsum(sizes)
+
+    def write(first: int) -> pl.Series:
+        here = slice(first, first + _SETS_AT_ONCE)
+        texts = set_texts(leaves, sizes[here], members[(ends - sizes)[first] : ends[here][-1]])
+        every = (sizes[here] == len(leaves)) & (sizes[here] > 1)
+        return texts.set(pl.Series(every), WILDCARD) if every.any() else texts
+
+    if not len(sizes):
         return pl.Series("labels", [], dtype=pl.String)
-    starts = np.flatnonzero(np.append(True, of_set[1:] != of_set[:-1]))
-    sizes = np.diff(np.append(starts, len(of_set)))
-    inside = leaves.str.replace_all(r"([\\|{}])", r"\${1}")
-    bounds = np.append(starts[::_SETS_AT_ONCE], len(of_set))
-    joined = pl.concat(
-        pl.DataFrame({"set": of_set[first:last], "text": inside.gather(members[first:last])})
-        .group_by("set", maintain_order=True)
-        .agg(pl.col("text").str.join("|"))["text"]
-        for first, last in itertools.pairwise(bounds)
-    )
-    exact = to_text(leaves).gather(members[starts])
-    several = ("{" + joined + "}").zip_with(pl.Series(sizes < len(leaves)), pl.Series([WILDCARD]))
-    return exact.zip_with(pl.Series(sizes == 1), several).alias("labels")
+    return join_pieces(write(first) for first in range(0, len(sizes), _SETS_AT_ONCE)).alias("labels")

@@ -67,7 +67,7 @@ def _exact_values(table: Table, name: str, original: Table) -> pl.Series | None:
     if name in table.nodes:
         nodes = table.nodes[name]
         codes = nodes.codes(column)
-        used = np.unique(codes[codes >= 0])
+        used = nodes.occurring(codes)
         if (nodes.sizes[used] != 1).any() or nodes.lone[used].any():
             return None
         texts = nodes.leaves.gather(nodes.members[nodes.starts[used]])
@@ -85,7 +85,8 @@ def _with_domain(table: Table, name: str, domain: Collection[str]) -> Table:
     nodes = table.nodes[name]
     codes = nodes.codes(table.frame[name])
     wild = (nodes.labels == WILDCARD).to_numpy()
-    shown = wild | np.isin(np.arange(len(wild)), codes)
+    shown = wild.copy()
+    shown[nodes.occurring(codes)] = True
     owners = np.repeat(np.arange(len(wild)), nodes.sizes)
     named = np.isin(np.arange(len(nodes.leaves)), nodes.members[(shown & ~wild)[owners]])
     keep = named | nodes.leaves.is_in(list(domain)).to_numpy()
@@ -100,7 +101,8 @@ def _with_domain(table: Table, name: str, domain: Collection[str]) -> Table:
     )
     new = Nodes.of_pairs(leaves, labels, pairs[0].astype(np.int32), pairs[1].astype(np.int32))
     levels = None if nodes.levels is None else nodes.levels[shown]
-    column = table.frame[name].cast(pl.String).cast(new.dtype)
+    places = pl.Series((np.cumsum(shown) - 1)[codes]).set(pl.Series(codes < 0), None)
+    column = labels.cast(new.dtype).gather(places).alias(name)
     return table.with_nodes(name, column, replace(new, levels=levels))
 
 
@@ -111,7 +113,7 @@ def hide_rare_values(table: Table, name: str, few: Collection[str]) -> tuple[Tab
     rare = nodes.leaves.is_in(list(few)).to_numpy()
     owners = np.repeat(np.arange(len(nodes.labels)), nodes.sizes)
     n_rare = np.bincount(owners[rare[nodes.members]], minlength=len(nodes.labels))
-    used = np.unique(codes[codes >= 0])
+    used = nodes.occurring(codes)
     telling = np.zeros(len(nodes.labels), dtype=np.bool_)
     for code in used[(n_rare[used] > 0) & (nodes.sizes[used] > 1)].tolist():
         telling[code] = nodes.labels[code] != WILDCARD and not stands_for_all(nodes, code)
