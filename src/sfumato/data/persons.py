@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import series_of
 from sfumato.data.generalised.cover import cover_of
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
@@ -44,9 +45,12 @@ def with_own_numbers(codes: Ints) -> Ints:
 
 def count_by_value(values: pl.Series, persons: Ints) -> pl.DataFrame:
     """Each distinct ``value`` in ascending order, with how many ``records`` and ``people`` have it."""
-    people = pl.len() if (np.diff(persons) > 0).all() else pl.col("person").n_unique()
-    held = pl.LazyFrame({"value": values, "person": persons})
-    return held.group_by("value").agg(records=pl.len(), people=people).sort("value").collect()
+    if (np.diff(persons) > 0).all():  # each record is of another person, so that nobody need be told apart
+        held, people = values.alias("value").to_frame(), pl.len()
+    else:
+        held = pl.DataFrame({"value": values, "person": series_of(persons)})
+        people = pl.col("person").n_unique()
+    return held.lazy().group_by("value").agg(records=pl.len(), people=people).sort("value").collect()
 
 
 def sample_by_person(table: Table, records: int, rng: np.random.Generator) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.classes.packing import blocks
 from sfumato.data.column_store import active_store, map_pieces, series_of, store_columns
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
@@ -344,10 +345,10 @@ def _positions(values: pl.Series, categories: pl.Series, dtype: type[np.integer]
         found = values.cast(pl.Enum(categories.cast(pl.String)), strict=False).to_physical()
     elif (span := _span(values, categories)) is not None:
         low, high = span
-        places = np.zeros(high - low + 1, dtype=dtype)
+        places, found_at = np.zeros(high - low + 1, dtype=dtype), np.empty(len(values), dtype=dtype)
         places[categories.cast(pl.Int64).to_numpy() - low] = np.arange(len(categories))
-        offsets = _above(low, values)
-        found_at: Ints = places[(offsets.fill_null(0) if offsets.null_count() else offsets).to_numpy()]
+        for block, offsets in _above(low, values):
+            found_at[block] = places[offsets]
         return found_at
     else:
         codes = pl.DataFrame({"value": categories}).with_row_index("code")
@@ -364,7 +365,8 @@ def _distinct(values: pl.Series) -> pl.Series:
     if span is None or values.null_count():
         return values.unique()
     seen = np.zeros(span[1] - span[0] + 1, dtype=np.bool_)
-    seen[_above(span[0], values).to_numpy()] = True
+    for _, offsets in _above(span[0], values):
+        seen[offsets] = True
     return pl.Series(np.flatnonzero(seen) + span[0]).cast(values.dtype).set_sorted()
 
 
@@ -376,14 +378,17 @@ def _span(values: pl.Series, categories: pl.Series) -> tuple[int, int] | None:
     near = ends and max(ends) - min(ends) < max(_FEW_CATEGORIES, 2 * len(values))
     if not near:
         return None
-    low, high = min(ends), max(ends)
-    return (0 if low > 0 and high < _FEW_CATEGORIES else low), high  # from 0 on nothing need be taken off
+    return min(ends), max(ends)
 
 
-def _above(low: int, values: pl.Series) -> pl.Series:
-    """By how much whole numbers are greater."""
-    whole = values.cast(pl.Int64)
-    return whole - low if low else whole
+def _above(low: int, values: pl.Series) -> Iterator[tuple[slice, Ints]]:
+    """By how much whole numbers are greater, block by block; a missing one is any of them."""
+    if values.null_count():
+        least = values.min()
+        values = values.cast(pl.Int64).fill_null(low) if least is None else values.fill_null(least)
+    numbers = values.to_numpy()
+    for block in blocks(len(numbers)):
+        yield block, numbers[block].astype(np.int64) - low
 
 
 def _bytes_of(made: object) -> int:

@@ -257,8 +257,14 @@ def stage(
 def losses(data: Table, path: str | Path) -> list[str]:
     """Say what a file does not keep of what is known of the columns, in words."""
     suffix = Path(path).suffix.lower()
+    says_more = any(
+        each.label or each.labels or each.missing or each.missing_range for each in data.schema.columns
+    )
+    is_statistical = FORMATS.get(suffix) == "statistical" and not addresses.is_address(path)
+    if not (says_more or is_statistical):
+        return []  # and nothing need be written to know it
     table, _ = _plain(data, keep_intervals=False, short=True)
-    if FORMATS.get(suffix) == "statistical" and not addresses.is_address(path):
+    if is_statistical:
         from sfumato.io import statistical
 
         return statistical.losses(table, suffix)

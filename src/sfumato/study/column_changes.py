@@ -11,6 +11,7 @@ import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.data.codings import microseconds
+from sfumato.data.column_store import series_of
 from sfumato.data.dominance import hides_each
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of
 from sfumato.data.generalised.intervals import is_interval, value_dtype
@@ -350,24 +351,33 @@ def _with_groups(loss: Loss, pair: _ColumnPair) -> Loss:
     sets, codes = pair.after.sets, pair.after.codes
     assert sets is not None  # they are groups
     assert codes is not None
-    used, known = codes[pair.coarse], known_of(pair.original, pair.name)
+    counts = np.bincount(codes[pair.coarse], minlength=len(sets.sizes))
+    used, known = np.flatnonzero(counts), known_of(pair.original, pair.name)
     leaves = pair.tables.released.nodes[pair.name].leaves
     rare = leaves.is_in(list(known.few) if known else []).to_numpy()
     common = ~np.isnan(sets.places) & ~rare
     order = np.unique(sets.places[~np.isnan(sets.places)])
     there = ~np.isnan(sets.places) & _occurring(leaves, pair)
     size, seen = (
-        float(np.median(np.bincount(sets.owners, some[sets.leaves], len(sets.sizes))[used]))
+        _median(np.bincount(sets.owners, some[sets.leaves], len(sets.sizes)), counts)
         for some in (common, there)
     )
-    ends = (np.searchsorted(order, each[np.unique(used)]) for each in (sets.highs, sets.lows))
-    runs = np.subtract(*ends) + 1 == sets.sizes[np.unique(used)]
+    ends = (np.searchsorted(order, each[used]) for each in (sets.highs, sets.lows))
+    runs = np.subtract(*ends) + 1 == sets.sizes[used]
     if np.count_nonzero(rare) >= MIN_PERSONS_NAMED:
-        public = replace(loss.public_sizes, part=float(np.median(sets.sizes[used])) / len(order))
+        public = replace(loss.public_sizes, part=_median(sets.sizes, counts) / len(order))
     else:
         public = replace(loss.public_sizes, size=size if size > 1 else None, of=float(common.sum()))
     is_in_order = bool(runs.all()) if pair.kind is Kind.ORDINAL else None
     return replace(loss, size=seen, of=float(there.sum()), in_order=is_in_order, public_sizes=public)
+
+
+def _median(values: Floats | Ints, counts: Ints) -> float:
+    """The median of values that occur so often."""
+    order = np.argsort(values, kind="stable")
+    n_up_to = np.cumsum(counts[order])
+    middle = [(n_up_to[-1] - 1) // 2, n_up_to[-1] // 2]
+    return float(values[order][np.searchsorted(n_up_to, middle, side="right")].mean())
 
 
 def _occurring(leaves: pl.Series, pair: _ColumnPair) -> Flags:
@@ -418,7 +428,7 @@ def _with_vanished(loss: Loss, pair: _ColumnPair) -> Loss:
     there = ~pair.whole.missing
     if not there.any():
         return loss
-    counts = count_by_value(pl.Series(pair.whole.lows[there]), pair.persons[there])
+    counts = count_by_value(series_of(pair.whole.lows[there]), pair.persons[there])
     values, records, people = (counts[each].to_numpy() for each in ("value", "records", "people"))
     common, gone = people >= MIN_PERSONS_NAMED, ~_are_covered(pair.after, values)
     public = replace(loss.public_sizes, vanished=_vanished_categories(gone, common, records))
@@ -437,10 +447,13 @@ def _are_covered(cover: Cover, values: Floats) -> Flags:
     """Which of these values some cell stands for, alone or among others."""
     has_content = ~cover.uninformative
     if cover.sets is not None and cover.codes is not None:
-        used = np.isin(cover.sets.owners, cover.codes[has_content])
-        return np.isin(values, cover.sets.values[used])
-    begun = np.searchsorted(np.sort(cover.lows[has_content]), values, side="right")
-    return begun > np.searchsorted(np.sort(cover.highs[has_content]), values, side="left")
+        used = np.bincount(cover.codes[has_content & (cover.codes >= 0)], minlength=len(cover.sets.sizes)) > 0
+        return np.isin(values, cover.sets.values[used[cover.sets.owners]])
+    begun = np.searchsorted(values, cover.lows[has_content], side="left")
+    ended = np.searchsorted(values, cover.highs[has_content], side="right")
+    # How many cells begin at a value or before, less those that end before it: the values ascend.
+    n_open = np.bincount(begun, minlength=len(values) + 1) - np.bincount(ended, minlength=len(values) + 1)
+    return np.cumsum(n_open)[: len(values)] > 0
 
 
 def _public_move(far: Floats, persons: Ints) -> tuple[float | None, bool]:

@@ -39,12 +39,14 @@ def known_of(table: Table, name: str, further: Collection[str] = ()) -> KnownVal
 
 def _people_by_text(table: Table, name: str) -> pl.DataFrame:
     """How many people have each value, by its text."""
-    there, persons = ~table.missing(name), persons_of(table)
-    counts = count_by_value(table.frame[name].filter(pl.Series(there)), persons[there])
+    there, persons, values = ~table.missing(name), persons_of(table), table.frame[name]
+    if not there.all():
+        values, persons = values.filter(pl.Series(there)), persons[there]
+    counts = count_by_value(values, persons)
     texts = canonical_text(counts["value"])
     if texts.is_duplicated().any():  # several values are written alike
-        held = canonical_text(table.frame[name]).filter(pl.Series(there))
-        counts, texts = (found := count_by_value(held, persons[there])), found["value"]
+        held = canonical_text(values)
+        counts, texts = (found := count_by_value(held, persons)), found["value"]
     return counts.select(texts.alias("value"), n=pl.col("people")).drop_nulls().sort("value")
 
 
