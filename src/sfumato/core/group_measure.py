@@ -28,7 +28,7 @@ from sfumato.data.scenario import CONTROL
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, quoted
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Ints, count_distinct
 
 #: The name of all groups together that are too small to be judged alone, and a value that is not there.
 POOLED, NO_VALUE = "all smaller groups", "(missing)"
@@ -300,8 +300,8 @@ class GroupMeasure(Measure):
             name
             for name, numbers in links.items()
             for sort in {part.sort for part in parts.values()}
-            if sum(len(np.unique(numbers[part.places])) for part in parts.values() if part.sort == sort)
-            > len(np.unique(numbers))
+            if sum(count_distinct(numbers[part.places]) for part in parts.values() if part.sort == sort)
+            > count_distinct(numbers)
         ]
         if not split:
             return score

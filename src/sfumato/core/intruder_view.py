@@ -20,7 +20,7 @@ from sfumato.data.relations.joining import group_links, person_links
 from sfumato.data.relations.regrouping import Regrouping, regroupings, released_units
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Ints, count_distinct
 
 
 def seen_table(evidence: Evidence) -> Table:
@@ -150,7 +150,7 @@ def why_persons_unknown(evidence: Evidence) -> str | None:
     person = original.schema.only_role(Role.PERSON)
     if released is None or person is None or evidence.source_rows is not None:
         return None
-    if released.schema.with_role(Role.PERSON) or len(np.unique(persons_of(original))) == len(original):
+    if released.schema.with_role(Role.PERSON) or count_distinct(persons_of(original)) == len(original):
         return None
     return (
         f"whose the released records are must be known, since persons have several (`{person}` of the "

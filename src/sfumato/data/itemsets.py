@@ -16,7 +16,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Codes, Flags, Floats, Ints
+from sfumato.kernels.arrays import Codes, Flags, Floats, Ints, distinct_numbers
 
 #: Occurrences that are held at a time, where the rarest item does not have more.
 _BATCH = 4_000_000
@@ -73,7 +73,7 @@ class Occurrences:
         """The same sets of ``others`` in place of the items, each once; those below 0 are left out."""
         items = others[self.items]
         keep = items >= 0
-        pairs = np.unique(self.records[keep] * len(columns) + items[keep])
+        pairs = distinct_numbers(self.records[keep] * len(columns) + items[keep])
         return replace(self, records=pairs // len(columns), items=pairs % len(columns), columns=columns)
 
     def among(self, classes: Ints) -> Occurrences:

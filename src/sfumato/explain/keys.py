@@ -25,7 +25,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import ORDERED, Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 
 #: So many sets of keys are gone through at most.
 MOST_SETS = 20_000
@@ -186,7 +186,7 @@ class _KeyAgreement:
         """The number of persons with a chosen record."""
         if self.table.schema.only_role(Role.PERSON) is None:
             return int(chosen.sum())
-        return len(np.unique(persons_of(self.table)[chosen]))
+        return count_distinct(persons_of(self.table)[chosen])
 
     def agreeing(self, places: Sequence[int]) -> Flags:
         """Which records of others agree with the record in these keys."""
@@ -198,7 +198,7 @@ class _KeyAgreement:
         patterns, weights, persons = self._patterns
         chosen = np.flatnonzero(self._agreements >= len(places))
         chosen = chosen[patterns[chosen][:, list(places)].all(axis=1)]
-        return 1 + (int(weights[chosen].sum()) if persons is None else len(np.unique(persons[chosen])))
+        return 1 + (int(weights[chosen].sum()) if persons is None else count_distinct(persons[chosen]))
 
     @cached_property
     def _agreements(self) -> Ints:

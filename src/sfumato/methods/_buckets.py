@@ -30,7 +30,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError, quoted
-from sfumato.kernels.arrays import Flags, Ints
+from sfumato.kernels.arrays import Flags, Ints, count_distinct
 from sfumato.methods._enforcing import COMPARABLE, Guarantee
 
 #: Codes below this are sorted in one pass for each of their two bytes.
@@ -214,7 +214,7 @@ def _unpartable(method: str, table: Table, names: Sequence[str]) -> str | None:
         others = quoted(wrong or coarse)
         return f"{method} must be given single exact sensitive values, got: others in {others}"
     whose = table.schema.only_role(Role.PERSON)
-    again = len(table) - len(np.unique(persons_of(table))) if whose else 0
+    again = len(table) - count_distinct(persons_of(table)) if whose else 0
     if again:
         return (
             f"{method} must be given one record per person, got: {again} more; the buckets of one person "

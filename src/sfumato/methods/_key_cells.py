@@ -22,7 +22,7 @@ from sfumato.data.classes.packing import number
 from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
 from sfumato.errors import RefusedError, UnreachableError
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 
 if TYPE_CHECKING:
     from sfumato.kernels.suppression import KeyRecords, SafeRecords
@@ -102,7 +102,7 @@ class KeyCells:
     @cached_property
     def n_persons(self) -> int:
         """The number of persons."""
-        return len(np.unique(self.records.persons))
+        return count_distinct(self.records.persons)
 
     def pattern(self, names: Iterable[str]) -> int:
         """The pattern that shows these keys."""

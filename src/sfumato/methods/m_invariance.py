@@ -19,7 +19,7 @@ from sfumato.data.generalised.nodes import canonical_text, parse_exact
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
 from sfumato.errors import DataError, UnreachableError, count_noun
-from sfumato.kernels.arrays import Ints, Words
+from sfumato.kernels.arrays import Ints, Words, count_distinct
 from sfumato.methods._buckets import DeassociatingMethod, free_name, split_into_tables
 from sfumato.methods._signatures import Division, Signature
 
@@ -203,7 +203,7 @@ class MInvariantBuckets(DeassociatingMethod):
             return ["separation: sensitive values are next to their records, because the bucket is not shown"]
         codes = column_codes(buckets.values, name).codes.astype(np.int64)
         pairs = buckets.of_values * (int(codes.max(initial=0)) + 1) + codes
-        twice, few = len(pairs) - len(np.unique(pairs)), np.bincount(buckets.of_values)
+        twice, few = len(pairs) - count_distinct(pairs), np.bincount(buckets.of_values)
         small = int(((few > 0) & (few < self.m)).sum())
         return [
             *([f"{count_noun(twice, 'value')} that are twice in a bucket"] if twice else []),

@@ -34,7 +34,7 @@ from sfumato.errors import (
     count_noun,
     quoted,
 )
-from sfumato.kernels.arrays import Flags, Ints
+from sfumato.kernels.arrays import Flags, Ints, count_distinct
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         pieces.append((Origin.of_rows(rows), step.method.apply(table.take(rows), here).of_stratum(stratum)))
     release = _void_in_strata(concatenate_releases(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
-    alone = [rows for _, rows in parts if len(np.unique(persons[rows])) == 1]
+    alone = [rows for _, rows in parts if count_distinct(persons[rows]) == 1]
     n_unchanged = _count_unchanged(table, release, np.concatenate(alone)) if alone else 0
     if not n_unchanged:
         return release
@@ -375,7 +375,7 @@ def _require_equal_members(step: Step, table: Table, firsts: Ints) -> None:
 def _places(step: Step, release: Release, n: int) -> Ints:
     """Where each of ``n`` records stands in a release, −1 where it was left out."""
     rows = release.source_rows
-    if rows is None or len(np.unique(rows)) < len(rows):
+    if rows is None or count_distinct(rows) < len(rows):
         raise PlanError(f"{step.method.name} makes new records, so it cannot be used with `together`")
     places = np.full(n, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))

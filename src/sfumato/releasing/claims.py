@@ -24,6 +24,7 @@ from sfumato.errors import ReadError
 from sfumato.io.delimited import TABBED
 from sfumato.io.formats import FileDialect
 from sfumato.io.formula_injection import escape_formulas_in
+from sfumato.kernels.arrays import count_distinct
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.destination import Destination
@@ -142,13 +143,13 @@ def _person_column(evidence: Evidence) -> str | None:
     if original.schema.only_role(Role.PERSON) is None and released.schema.only_role(Role.PERSON) is None:
         return None
     owners = owners_of(evidence)
-    n_owners = len(np.unique(owners))
+    n_owners = count_distinct(owners)
     if n_owners == len(owners):
         return None
     for name in (*original.schema.with_role(Role.PERSON), *released.schema.with_role(Role.PERSON)):
         if name in released.schema:
             numbers = with_own_numbers(released.codes(name).codes)
             pairs = len(np.unique(np.column_stack((owners, numbers)), axis=0))
-            if len(np.unique(numbers)) == n_owners == pairs:
+            if count_distinct(numbers) == n_owners == pairs:
                 return name
     return ""

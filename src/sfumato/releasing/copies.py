@@ -16,7 +16,7 @@ from sfumato.core.release import Release, concatenate_releases, reorder
 from sfumato.core.run import Run
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Ints, Values
+from sfumato.kernels.arrays import Ints, Values, count_distinct
 from sfumato.recipes.demand import Demand, label_demands
 from sfumato.study.evaluate import EvaluationCase, evaluate
 
@@ -123,7 +123,7 @@ def mean_of(copies: Sequence[Release]) -> Release | None:
     Generalised values have no mean: then there is none either.
     """
     rows = [each.source_rows for each in copies]
-    if any(each is None or len(np.unique(each)) < len(each) for each in rows):
+    if any(each is None or count_distinct(each) < len(each) for each in rows):
         return None
     pairs = zip(copies, rows, strict=True)
     aligned = [reorder(each, np.argsort(own)) for each, own in pairs if own is not None]

@@ -22,8 +22,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from sfumato.core.measure import ClassMeasure
 from sfumato.core.release import Release
 from sfumato.core.run import Run
@@ -32,6 +30,7 @@ from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
 from sfumato.errors import PlanError, count_noun, quoted
+from sfumato.kernels.arrays import count_distinct
 from sfumato.kernels.controlled_rounding import round_table
 from sfumato.recipes.demand import Demand
 from sfumato.recipes.parts import CountTable
@@ -177,7 +176,7 @@ def _unjudgeable(plan: Plan, asked: CountTable, original: Table, release: Releas
         why = "people have several records, or belong together, by columns that do not number persons"
     elif not plan.risk_demands or not all(map(_judges_classes, plan.risk_demands)):
         why = "requirements must be on equivalence classes, such as k >= 5, with missing keys as a category"
-    elif rows is None or (rows < 0).any() or len(np.unique(rows)) < len(rows):
+    elif rows is None or (rows < 0).any() or count_distinct(rows) < len(rows):
         why = "released records are not single records of the original"
     else:
         gone, beyond = len(original) - len(rows), _is_beyond(asked, plan, original)

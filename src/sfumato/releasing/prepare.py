@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sfumato.core.release import Release
 from sfumato.core.requirement import Requirement
 from sfumato.data.guess.columns import guess
@@ -21,6 +19,7 @@ from sfumato.data.table import Table
 from sfumato.errors import DataError, ParameterError, PlanError, ReadError, quoted
 from sfumato.io import frames
 from sfumato.io.formats import written_suffix
+from sfumato.kernels.arrays import count_distinct
 from sfumato.recipes.parts import Source
 from sfumato.recipes.plan import Plan
 from sfumato.recipes.recipe import Recipe
@@ -370,7 +369,7 @@ def _with_place(plan: Plan, name: str = "release") -> Plan:
 
 def _enough_persons(table: Table) -> bool:
     """Whether a share of the persons can sit out a rehearsal, so that attacks on the release are tried."""
-    return len(np.unique(persons_of(table))) >= _FEWEST_ATTACKED
+    return count_distinct(persons_of(table)) >= _FEWEST_ATTACKED
 
 
 def _named_plan(request: Request) -> Plan:

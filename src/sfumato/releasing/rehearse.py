@@ -19,6 +19,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.table import Table
 from sfumato.errors import Cancelled, DataError, ParameterError, PlanError, SfumatoError, count_noun, quoted
 from sfumato.io.addresses import is_address
+from sfumato.kernels.arrays import count_distinct
 from sfumato.recipes.plan import Plan
 from sfumato.releasing.decide import Decision, decide_plan
 from sfumato.releasing.load import is_plan, load, load_resources
@@ -163,7 +164,7 @@ def rehearse(last: LastWave, data: str, run: Run, *, original: str | None = None
     moved = tuple(each.column for each in drifts if each.moved)
     causes = _Causes(last.plan, plan, (before, now), moved, run) if missed else None
     failures = tuple(
-        Failure(each, _count_persons(each, now), len(np.unique(persons_of(now))), *causes.of(each))
+        Failure(each, _count_persons(each, now), count_distinct(persons_of(now)), *causes.of(each))
         for each in missed
         if causes is not None
     )
@@ -202,7 +203,7 @@ def _count_persons(judgement: Judgement, table: Table) -> int | None:
     if values is None or len(values) != len(table):
         return None
     failing = np.isfinite(values) & judgement.requirement.failing(values)
-    return len(np.unique(persons_of(table)[failing]))
+    return count_distinct(persons_of(table)[failing])
 
 
 Key = tuple[str, str]

@@ -16,7 +16,7 @@ from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.generalised.nodes import WILDCARD
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Kind
-from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.arrays import Codes, Ints, count_distinct
 from sfumato.methods.recoding import Recoding
 from sfumato.releasing.outcome import TableOutcome
 from sfumato.report.release_scores import ReleaseScores
@@ -108,7 +108,7 @@ def _places_in_file(part: TableOutcome, names: list[str], proof: Certificate) ->
     None if the prices of linked records are their distances in neither order.
     """
     first, sources = part.release.first, part.release.source_rows
-    if sources is None or len(np.unique(sources)) < len(sources) or (sources < 0).any():
+    if sources is None or count_distinct(sources) < len(sources) or (sources < 0).any():
         return None
     units = [part.original.numbers(name).std() or 1.0 for name in names]
     known, shown = (

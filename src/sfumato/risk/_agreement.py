@@ -22,7 +22,7 @@ from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.errors import MissingDependencyError
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, distinct_numbers
 
 if TYPE_CHECKING:
     import duckdb
@@ -180,7 +180,7 @@ def nearest_pairs(
                 here[known_rows], there[released_rows], "euclidean", k, n_codes=n_codes, beat=run.check
             )
             keys.append((known_rows[:, None] * n_theirs + released_rows[near]).reshape(-1))
-    known_rows, released_rows = np.divmod(np.unique(np.concatenate(keys)), n_theirs)
+    known_rows, released_rows = np.divmod(distinct_numbers(np.concatenate(keys)), n_theirs)
     return Pairs(
         known_rows,
         released_rows,

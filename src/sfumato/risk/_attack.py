@@ -32,7 +32,7 @@ from sfumato.data.schema import COMPARABLE, STRUCTURAL_ROLES, Kind, Role, Schema
 from sfumato.data.shares import wilson
 from sfumato.data.table import TEXTUAL, Table
 from sfumato.errors import count_noun, quoted
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 from sfumato.risk._spaces import why_generalised, why_incomparable
 
 #: People that must be on each side: of fewer no interval tells anything.
@@ -135,7 +135,7 @@ class AttackMeasure(EstimatedMeasure):
     def why_not_estimable(self, evidence: Evidence) -> str | None:
         """Say where there are too few to attack, or nothing is there to attack by."""
         tables = {"original": evidence.original, "release": evidence.protected, "control": evidence.control}
-        sizes = {name: len(np.unique(persons_of(each))) for name, each in tables.items() if each is not None}
+        sizes = {name: count_distinct(persons_of(each)) for name, each in tables.items() if each is not None}
         few = [f"{size} in the {name}" for name, size in sizes.items() if size < MIN_PEOPLE_PER_SIDE]
         if few:
             return f"{self.name} needs at least {MIN_PEOPLE_PER_SIDE} people, and has {', '.join(few)}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from sfumato import kernels
 from sfumato.core.run import Run
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Ints, count_distinct, distinct_numbers
 from sfumato.risk._box_distances import UNITS, BoxDistances
 
 MOST_COMPARED = 20_000_000_000  # pairs of points and classes that are looked at
@@ -136,7 +136,7 @@ def linked_boxes(
             return None
         linked = link_boxes(boxes, run.rng("linkage"), run)
         limits, prices = linked.limits(boxes)
-        rows = np.unique(rows[places])
+        rows = distinct_numbers(rows[places])
     return None
 
 
@@ -148,7 +148,7 @@ def _boxes_per_point(n_points: int) -> int:
 def _with_own(boxes: CandidatePairs, right: tuple[Ints, Ints]) -> tuple[CandidatePairs, Ints]:
     """List the pairs of records and their own, and say what the dearest of each point costs."""
     n_classes = len(boxes.near.shown.losses)
-    names = np.unique(boxes.points[right[0]] * n_classes + boxes.classes[right[1]])
+    names = distinct_numbers(boxes.points[right[0]] * n_classes + boxes.classes[right[1]])
     rows, its = names // n_classes, names % n_classes
     costs = kernels.box_distances.costs(boxes.near.points, boxes.near.shown, boxes.pricing, rows, its)
     limits = np.full(len(boxes.near.points.numbers), -1, dtype=np.int64)
@@ -207,7 +207,7 @@ def tight_pairs(boxes: CandidatePairs, linked: CertifiedLinkage, run: Run) -> tu
         return None
     there = np.flatnonzero(partners != -1)
     its = partners[there]
-    if its.min(initial=0) < 0 or its.max(initial=-1) >= m or len(np.unique(its)) < len(its):
+    if its.min(initial=0) < 0 or its.max(initial=-1) >= m or count_distinct(its) < len(its):
         return None
     limits, prices = linked.limits(boxes)
     most, tick = limits + _doubt(boxes), run.ticker("other linkages")

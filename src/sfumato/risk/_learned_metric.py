@@ -24,7 +24,7 @@ from sfumato.core.measure import Score, Status
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, distinct_numbers
 from sfumato.risk._spaces import (
     METRIC_HELP,
     METRICS,
@@ -116,7 +116,7 @@ class TruePairs(NamedTuple):
         """Draw half of the persons whose records were released, and of these as many as are learned from."""
         assert space.truth is not None  # measures of true links see to it
         there = rng.permutation(np.flatnonzero(space.truth >= 0))
-        persons = rng.permutation(np.unique(space.persons[there]))
+        persons = rng.permutation(distinct_numbers(space.persons[there]))
         is_learned = np.isin(space.persons[there], persons[: min(len(persons) // 2, _MOST_LEARNED)])
         return cls(there[is_learned], there[~is_learned])
 

@@ -21,7 +21,7 @@ from sfumato.data.generalised.cover import Cover, Runs, covers_of, extent
 from sfumato.data.generalised.intervals import end_dtype, is_interval, value_dtype
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Codes, Ints
+from sfumato.kernels.arrays import Codes, Ints, count_distinct
 from sfumato.risk._coverage import MAX_BOXES_PER_RECORD
 
 #: A missing value as a value of its own, or as one that may be any.
@@ -151,7 +151,7 @@ def _of_labels(cover: Cover, *, apart: bool, holes: Holes) -> Pieces:
     used = np.zeros(len(cover.sets.sizes), dtype=np.bool_)
     used[cover.codes[cover.codes >= 0]] = True
     members = cover.sets.leaves[used[cover.sets.owners]]
-    disjoint = len(np.unique(members)) == len(members)
+    disjoint = count_distinct(members) == len(members)
     return Pieces(
         Runs(np.hstack((runs.ends[:, :-1], whole)), starts, runs.counts),
         disjoint=disjoint and not (cover.uninformative & ~alone).any(),

@@ -15,7 +15,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats
+from sfumato.kernels.arrays import Flags, Floats, count_distinct
 from sfumato.risk._key_measures import KeyMeasure
 
 #: What the weights of a whole population may add up to beside its number, by rounding.
@@ -124,7 +124,7 @@ def n_drawn(evidence: Evidence) -> int:
 
 
 def _n_persons(table: Table) -> int:
-    return len(table) if table.schema.only_role(Role.PERSON) is None else len(np.unique(persons_of(table)))
+    return len(table) if table.schema.only_role(Role.PERSON) is None else count_distinct(persons_of(table))
 
 
 def with_original_weights(evidence: Evidence) -> Evidence:

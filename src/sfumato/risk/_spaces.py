@@ -28,7 +28,7 @@ from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
 from sfumato.errors import quoted
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, distinct_numbers
 
 FixedMetric = Literal["euclidean", "manhattan", "chebyshev", "mahalanobis", "hamming", "gower"]
 Metric = Literal[FixedMetric, "learned"]
@@ -91,13 +91,17 @@ def held_rows(evidence: Evidence, run: Run) -> Ints:
 def targets_of(evidence: Evidence, rows: Ints, persons: Ints, run: Run) -> Ints:
     """Those of the records ``rows`` that are looked for: of all ``persons``, or of as many as are drawn."""
     asked = evidence.sampling.persons
-    if asked is None or len(distinct := np.unique(persons[rows])) <= asked:
+    if asked is None:
+        return rows
+    own = persons[rows]
+    distinct = distinct_numbers(own)
+    if len(distinct) <= asked:
         return rows
     rng = run.rng("targets")
     drawn = rng.choice(distinct, asked, replace=False)
     if part := evidence.sampling.part % math.ceil(len(distinct) / asked):
         drawn = rng.permutation(np.setdiff1d(distinct, drawn))[(part - 1) * asked : part * asked]
-    return rows[np.isin(persons[rows], drawn)]
+    return rows[np.searchsorted(own, np.sort(drawn)) if distinct is own else np.isin(own, drawn)]
 
 
 @dataclass(frozen=True)

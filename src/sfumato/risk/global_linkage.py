@@ -21,7 +21,7 @@ from sfumato.core.measure import Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, count_distinct, distinct_numbers
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._global_coverage import (
     CandidatePairs,
@@ -242,7 +242,7 @@ class GlobalLinkage(LearningLinkage):
         if not tied.settled:
             reason = "several linkages cost the least and differ in what they find: one was drawn by chance"
             score = replace(score, status=Status.APPROXIMATE, reason=reason)
-        if len(np.unique(space.persons)) < len(
+        if count_distinct(space.persons) < len(
             space.rows
         ):  # of several records of a person nothing is proved
             return replace(score, bound=max(_most_found(space, classes), score.value))
@@ -353,7 +353,7 @@ def _most_found(space: LinkageSpace, classes: Ints | None) -> float:
     counts = pl.DataFrame({"person": space.owners, "class": classes}).group_by("person", "class").len()
     shares = counts.with_columns(share=pl.col("len") / pl.col("len").sum().over("class"))
     best = shares.group_by("person").agg(pl.col("share").max())
-    persons = pl.DataFrame({"person": np.unique(space.persons)}).join(best, on="person", how="left")
+    persons = pl.DataFrame({"person": distinct_numbers(space.persons)}).join(best, on="person", how="left")
     return float(persons["share"].fill_null(0.0).sum() / len(persons))
 
 

@@ -20,7 +20,7 @@ from sfumato.data.schema import Role
 from sfumato.data.series import NOBODY, Identity
 from sfumato.data.table import Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Flags, Floats, Ints, Words
+from sfumato.kernels.arrays import Flags, Floats, Ints, Words, distinct_numbers
 from sfumato.risk._key_measures import KeyMeasure, SensitiveMeasure, by_original
 from sfumato.risk._series import (
     DisclosedValues,
@@ -269,7 +269,7 @@ def _somebodys(disclosed: Sequence[tuple[DisclosedValues, Ints]], rows: Ints) ->
     words = pairs.group_by("class", maintain_order=True).agg(pl.col("value").cast(pl.String).str.join(","))
     alike = np.zeros(n, dtype=np.int64)  # 0 of those that tell nothing
     alike[last.sizes > 0] = words["value"].rank("dense").to_numpy()
-    places, values = np.divmod(np.unique(alike[owners] * last.space + last.values), max(last.space, 1))
+    places, values = np.divmod(distinct_numbers(alike[owners] * last.space + last.values), max(last.space, 1))
     single = np.bincount(values, minlength=last.space) == 1
     single[np.concatenate([last.values[:0], *earlier])] = False
     new, false = np.bincount(places[single[values]], minlength=n + 1), np.bincount(alike, false, n + 1)

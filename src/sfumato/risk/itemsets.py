@@ -15,6 +15,7 @@ from sfumato.data.classes.classes import Classes
 from sfumato.data.itemsets import Occurrences
 from sfumato.data.schema import COMPARABLE, Kind
 from sfumato.data.table import Table
+from sfumato.kernels.arrays import count_distinct
 from sfumato.risk._key_measures import EMPTY, by_original, counted_in
 
 #: Occurrences of combinations that are counted at most, in all and of those that share their rarest item.
@@ -136,7 +137,7 @@ class KmAnonymity(Measure):
         if not by_record.any():
             return Score.not_estimable("no record has an item")
         # Of whom no item can be known, nothing is: everybody has no item at least.
-        by_record = np.where(by_record > 0, by_record, len(np.unique(sets.persons)))
+        by_record = np.where(by_record > 0, by_record, count_distinct(sets.persons))
         if classes is not None:
             by_record = np.minimum(by_record, classes.persons[classes.of_record][sets.order])
         details: dict[str, float | int | str] = {

@@ -23,7 +23,7 @@ from sfumato.data.codings import codes_of_both, numbers_of_both
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, count_distinct
 from sfumato.risk._box_distances import nearness_of
 from sfumato.risk._learned_metric import LearningLinkage
 from sfumato.risk._spaces import WITHIN_HELP, LinkageMeasure, LinkageSpace, why_generalised
@@ -248,7 +248,7 @@ class DistanceLinkage(LearningLinkage):
         return Score(
             value=float(chances[first].mean()),
             by_record=by_original(space.rows, chances, len(evidence.known_table)),
-            baseline=1 / max(len(np.unique(numbers)), 1),
+            baseline=1 / max(count_distinct(numbers), 1),
             details={"units": len(first), "links_certain": int((chances[first] == 1).sum())},
         )
 

@@ -16,7 +16,7 @@ from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.schema import COMPARABLE, Role
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 from sfumato.risk._attack import number_records, stack_tables, unlearnable
 from sfumato.risk._key_measures import SENSITIVE_HELP
 from sfumato.risk._spaces import NOISE_NOT_SEEN, why_generalised, why_incomparable
@@ -75,7 +75,7 @@ def _share(evidence: Evidence, hits: Floats) -> float:
         return float(np.fmax(share, mean_of_best(persons[inside], hits[inside])))
     if evidence.synthetic:
         return share
-    size = len(np.unique(persons[~np.isnan(hits)]))
+    size = count_distinct(persons[~np.isnan(hits)])
     return min(share * size / min(size, _released_persons(evidence)), 1.0)
 
 
@@ -86,8 +86,8 @@ def _released_persons(evidence: Evidence) -> int:
     """
     assert evidence.protected is not None  # measures see to it
     if evidence.protected.schema.with_role(Role.PERSON):
-        return len(np.unique(owners_of(evidence)))
-    by_person = len(evidence.original) / len(np.unique(persons_of(evidence.original)))
+        return count_distinct(owners_of(evidence))
+    by_person = len(evidence.original) / count_distinct(persons_of(evidence.original))
     return math.ceil(len(evidence.protected) / by_person)
 
 

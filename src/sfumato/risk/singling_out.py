@@ -19,7 +19,7 @@ from sfumato.data.generalised.cover import cover_of
 from sfumato.data.persons import persons_of
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 from sfumato.risk._attack import (
     MIN_PEOPLE_PER_SIDE,
     AttackMeasure,
@@ -210,7 +210,7 @@ class SinglingOut(AttackMeasure):
         """Say where the control is too small to tell of as many people as the original has."""
         assert evidence.control is not None  # `refuses` saw to it
         reason = super().why_not_estimable(evidence)
-        n, n_control = (len(np.unique(persons_of(each))) for each in (evidence.original, evidence.control))
+        n, n_control = (count_distinct(persons_of(each)) for each in (evidence.original, evidence.control))
         if reason is None and n > _MOST_TIMES * n_control:
             return f"the control group of {self.name} must be at least a twentieth of the original, got: less"
         return reason

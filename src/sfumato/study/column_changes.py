@@ -20,7 +20,7 @@ from sfumato.data.hidden_content import MIN_PERSONS_NAMED
 from sfumato.data.persons import count_by_value, persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 
 Fate = Literal["untouched", "changed", "emptied", "renamed", "left out", "made anew"]
 
@@ -320,7 +320,7 @@ def _with_spread(loss: Loss, pair: _ColumnPair) -> Loss:
         return loss
     low, high = map(float, np.percentile(values, _SPREAD_PERCENTILES))
     spread = (high - low) * pair.days or None
-    beyond = min(len(np.unique(persons[values <= low])), len(np.unique(persons[values >= high])))
+    beyond = min(count_distinct(persons[values <= low]), count_distinct(persons[values >= high]))
     public = replace(loss.public_sizes, of=spread if beyond >= MIN_PERSONS_NAMED else None)
     return replace(loss, of=spread, public_sizes=public)
 

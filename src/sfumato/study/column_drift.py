@@ -16,7 +16,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import count_noun
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, count_distinct
 from sfumato.utility.distributions import total_variation
 
 #: How likely it may be that any column is said to have moved where none has; and the fewest of a category
@@ -83,7 +83,7 @@ def find_drift(before: Table, now: Table, hierarchies: Mapping[str, Hierarchy]) 
         for each in now.schema.columns
         if each.role not in STRUCTURAL_ROLES and each.name in before.schema
     ]
-    persons = [len(np.unique(persons_of(table))) for table in (before, now)]
+    persons = [count_distinct(persons_of(table)) for table in (before, now)]
     level = LEVEL / max(len(names), 1)
     return tuple(_compare(before, now, name, persons, level, hierarchies.get(name)) for name in names)
 

@@ -401,7 +401,7 @@ def _numbers(table: Table, name: str) -> tuple[Floats, Floats, pl.DataType]:
         lo, hi = ends(series)
         gone = series.is_null().to_numpy()
         lows, highs = (
-            np.where(gone, np.nan, end.to_physical().cast(pl.Float64).fill_null(beyond).to_numpy())
+            np.where(gone, np.nan, _floats(end.to_physical(), beyond))
             for end, beyond in ((lo, -np.inf), (hi, np.inf))
         )
         return lows, highs, lo.dtype
@@ -415,6 +415,13 @@ def _numbers(table: Table, name: str) -> tuple[Floats, Floats, pl.DataType]:
             f"column `{name}` must hold numbers to lie in ranges, got: {series.dtype.base_type()}"
         )
     return numbers, numbers, series.dtype
+
+
+def _floats(end: pl.Series, beyond: float) -> Floats:
+    """An end as numbers in double precision; numpy converts what is large into a file."""
+    if end.null_count():
+        end = end.cast(pl.Float64).fill_null(beyond)
+    return end.to_numpy().astype(np.float64, copy=False)
 
 
 def _is_whole(dtype: DType) -> bool:

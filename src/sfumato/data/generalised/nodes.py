@@ -20,7 +20,7 @@ from polars.datatypes import DataTypeClass
 from sfumato.data.classes.packing import blocks
 from sfumato.data.generalised.cut_codes import STAR, SortedValues, stands_for
 from sfumato.errors import DataError, count_noun
-from sfumato.kernels.arrays import Codes, Flags, Ints
+from sfumato.kernels.arrays import Codes, Flags, Ints, distinct_numbers
 
 WILDCARD = STAR
 MISSING, UNSEEN = -1, -2  # the codes of a null and of a value that is no leaf
@@ -93,7 +93,7 @@ class Nodes:
             members = match_leaves(table.leaves, leaves)[table.members]
             pairs.append(np.repeat(places, table.sizes) * len(leaves) + members)
             sizes.append((places, table.sizes))
-        keys = np.unique(np.concatenate(pairs))
+        keys = distinct_numbers(np.concatenate(pairs))
         joined = cls.of_pairs(
             leaves, labels, (keys // len(leaves)).astype(np.int32), (keys % len(leaves)).astype(np.int32)
         )

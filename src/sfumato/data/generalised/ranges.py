@@ -25,7 +25,7 @@ from sfumato.data.generalised.text_forms import set_texts
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Ints, Values
+from sfumato.kernels.arrays import Flags, Ints, Values, distinct_numbers
 
 #: Whole numbers that 64 bits with a sign may not hold.
 _WIDE_TYPES = (pl.UInt64, pl.Int128)
@@ -299,7 +299,7 @@ def _labels_and_sets(
     nodes: Nodes, places: Ints, codes: Ints, groups: RecordGroups, shown: tuple[Flags, Flags]
 ) -> tuple[Ints, Nodes]:
     """The labels that groups show and, for the groups of the second flags, the sets of leaves that occur."""
-    used = np.unique(places[shown[0] & ~shown[1]])
+    used = distinct_numbers(places[shown[0] & ~shown[1]])
     of_label, within = _laid_out(nodes.sizes[used])
     set_of_group, of_set, members = _occurring(codes, len(nodes.leaves), groups, shown[1])
     sets = _set_labels(of_set, members, nodes.leaves)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from sfumato.data.persons import with_own_numbers
 from sfumato.data.schema import UNIT_ROLES, Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Ints
+from sfumato.kernels.arrays import Ints, count_distinct
 
 
 def person_links(released: Table, original: Table) -> dict[str, Ints]:
@@ -71,4 +69,4 @@ def _joining(released: Table, names: Iterable[str]) -> dict[str, Ints]:
 
 
 def _repeats(numbers: Ints) -> bool:
-    return len(np.unique(numbers)) < len(numbers)
+    return count_distinct(numbers) < len(numbers)

@@ -27,7 +27,7 @@ from sfumato.data.relations.associations import (
 )
 from sfumato.data.schema import STRUCTURAL_ROLES, Kind, Role
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct, distinct_numbers
 
 #: Records that are looked at to see what tells what, and that must share their value to tell anything.
 _RECORDS, _LEAST_SHARING = 10_000, 30
@@ -181,11 +181,11 @@ def _is_functional_dependency(one: Ints, other: Ints) -> bool:
         return False
     n_other = int(other.max()) + 1
     first = one[:_FIRST_LOOK] * n_other + other[:_FIRST_LOOK]
-    if len(np.unique(first)) > len(np.unique(one[:_FIRST_LOOK])):  # some have several already
+    if count_distinct(first) > count_distinct(one[:_FIRST_LOOK]):  # some have several already
         return False
-    cells = np.unique(one * n_other + other)
+    cells = distinct_numbers(one * n_other + other)
     counts = np.bincount(other)
-    values = len(np.unique(cells // n_other))
+    values = count_distinct(cells // n_other)
     if len(cells) > values or np.count_nonzero(counts) < 2:  # noqa: PLR2004
         return False
     ways = math.lgamma(len(one) + 1) - sum(math.lgamma(count + 1) for count in counts.tolist())

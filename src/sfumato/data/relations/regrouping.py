@@ -31,7 +31,7 @@ from sfumato.data.schema import ORDERED, UNIT_ROLES, Role
 from sfumato.data.shares import wilson
 from sfumato.data.table import Table
 from sfumato.errors import DataError
-from sfumato.kernels.arrays import Floats, Ints
+from sfumato.kernels.arrays import Floats, Ints, count_distinct
 
 How: TypeAlias = Literal["equal", "near", "chained"]
 
@@ -432,7 +432,7 @@ def _results(
         ):
             right = right[:0]
         columns = tuple(name for name in records.table.names if name in way.names)
-        counts = sets, len(right), len(np.unique(right)), int(records.units.max()) + 1
+        counts = sets, len(right), count_distinct(right), int(records.units.max()) + 1
         yield way, Regrouping(unit, columns, way.how, numbers, *counts)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, count_distinct
 from sfumato.kernels.assignment.assign import Assignment
 from sfumato.kernels.assignment.costs import Frame, costs_of_pairs, distinct, doubt_of, frame, limits_of
 from sfumato.kernels.assignment.covers import cover
@@ -116,7 +116,7 @@ def ties_among(
     """Count the true links of all matchings of least cost, given one and all pairs that are tight."""
     parts = parts_of(tight, partners)
     settled = is_settled(tight, parts, right)
-    is_single = all(len(np.unique(side)) == len(side) for side in right)
+    is_single = all(count_distinct(side) == len(side) for side in right)
     is_full = int((partners >= 0).sum()) == min(len(tight.row_groups), len(tight.column_groups))
     if not is_single or not is_full or len(parts.rows) > most_pairs:
         return TiedLinks(0, int(tight.has(*right).sum()), 0, exact=False, settled=settled)

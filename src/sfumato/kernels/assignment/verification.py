@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels.arrays import Floats, Ints, Singles
+from sfumato.kernels.arrays import Floats, Ints, Singles, count_distinct
 from sfumato.kernels.assignment.costs import (
     CostSpace,
     Frame,
@@ -86,7 +86,7 @@ def judge(
         raise ValueError("prices and partners must be one for each record")
     is_linked = (partners >= 0) & (partners < m)
     linked = np.flatnonzero(is_linked)
-    is_proper = bool((is_linked | (partners == -1)).all()) and len(np.unique(partners[linked])) == len(linked)
+    is_proper = bool((is_linked | (partners == -1)).all()) and count_distinct(partners[linked]) == len(linked)
     costs = costs_of_pairs(space, linked, partners[linked])
     is_matching = is_proper and len(linked) == min(n, m) and bool((costs <= limits[linked]).all())
     slack, n_violated = _slacks(framed, row_prices, column_prices, limits, tick)
