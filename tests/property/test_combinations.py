@@ -222,7 +222,11 @@ def test_numbers_and_counts_of_combinations(rows, sparse):
     rows = sorted(rows, key=lambda row: row[2])
     ids, codes, persons = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(3))
     n_codes = 10**6 if sparse else 61
-    numbers, n_found = kernels.combinations.refine(ids.astype(np.int32), 41, codes.astype(np.int32), n_codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sfumato.kernels.combinations.FEWEST", 2)  # so that few combinations outgrow it
+        numbers, n_found = kernels.combinations.refine(
+            ids.astype(np.int32), 41, codes.astype(np.int32), n_codes
+        )
     pairs = list(zip(ids.tolist(), codes.tolist(), strict=True))
     distinct = list(dict.fromkeys(pairs))
     assert n_found == len(distinct)

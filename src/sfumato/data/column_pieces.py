@@ -6,7 +6,7 @@ are too long for a view are in a file beside. The column is never in memory as a
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,15 @@ PIECEWISE = (
 _VIEW, _IN_VIEW = 16, 12
 
 
+class _WrittenTexts(NamedTuple):
+    """A part of a buffer of texts that is in the file: held, so that no other buffer has its address."""
+
+    buffer: Any
+    first: int
+    last: int
+    number: int
+
+
 class ColumnPieces:
     """The pieces of one column, in two open files: ``values``, and ``texts`` that are long."""
 
@@ -30,6 +39,7 @@ class ColumnPieces:
         self._values, self._texts = values, texts
         self._type: Any = None
         self._n, self._holes, self._lengths = 0, list[Ints](), list[int]()
+        self._written: dict[int, _WrittenTexts] = {}  # by the last piece: the next may share its texts
 
     def append(self, piece: pl.Series) -> None:
         """Write the next records."""
@@ -48,12 +58,17 @@ class ColumnPieces:
         views = raw.view(np.uint32).reshape(-1, 4).copy()  # length, four letters, buffer, place in it
         lengths, sources, places = views[:, 0], views[:, 2].copy(), views[:, 3]
         is_long = lengths > _IN_VIEW
+        before, self._written = self._written, {}
         for source in np.unique(sources[is_long]).tolist():
-            here = is_long & (sources == source)
+            here, buffer = is_long & (sources == source), texts[source]
             first, last = int(places[here].min()), int((places[here] + lengths[here]).max())
-            self._texts.write(memoryview(texts[source])[first:last])
-            views[here, 2], views[here, 3] = len(self._lengths), places[here] - np.uint32(first)
-            self._lengths.append(last - first)
+            place = before.get(buffer.address)
+            if place is None or not place.first <= first <= last <= place.last:
+                place = _WrittenTexts(buffer, first, last, len(self._lengths))
+                self._texts.write(memoryview(buffer)[first:last])
+                self._lengths.append(last - first)
+            self._written[buffer.address] = place
+            views[here, 2], views[here, 3] = place.number, places[here] - np.uint32(place.first)
         return views
 
     @property

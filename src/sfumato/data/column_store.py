@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import numpy.typing as npt
 import polars as pl
 
@@ -220,6 +221,21 @@ def map_pieces(column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.
     if store is None or not store.is_large(len(column)):
         return make(column)
     return store.map_pieces(column, make)
+
+
+def gather(column: pl.Series, places: npt.NDArray[np.integer]) -> pl.Series:
+    """The records of a column at some places; a large result is put together in a file, texts in pieces."""
+    store = _ACTIVE.get()
+    if store is None or not store.is_large(len(places)):
+        return column.gather(places)
+    if isinstance(column.dtype, (pl.Categorical, pl.Enum)):
+        return gather(column.to_physical(), places).cat.to(column.dtype)
+    if isinstance(column.dtype, pl.Struct) and not column.null_count():  # an interval: one end at a time
+        return pl.DataFrame([gather(each, places) for each in column.struct.unnest()]).to_struct(column.name)
+    if column.dtype not in PIECEWISE:
+        return store.keep_column(column.gather(places))
+    parts = (places[start : start + _PIECE] for start in range(0, len(places), _PIECE))
+    return store.join_pieces(column.gather(part) for part in parts).alias(column.name)
 
 
 def join_pieces(pieces: Iterable[pl.Series]) -> pl.Series:

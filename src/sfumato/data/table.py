@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.packing import blocks
-from sfumato.data.column_store import active_store, map_pieces, series_of, store_columns
+from sfumato.data.column_store import active_store, gather, map_pieces, series_of, store_columns
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -287,12 +287,13 @@ class Table(Tabular):
 
     def take(self, rows: npt.NDArray[np.integer]) -> Table:
         """Keep these records, in this order."""
-        places, store = pl.Series(rows, dtype=pl.UInt32), active_store()
         counts = None if self.counts is None else self.counts[rows]
-        if store is None:
-            return self._with_parts(frame=self.frame[places], counts=counts, _memory={})
-        columns = [store.keep_column(self.frame[name].gather(places)) for name in self.frame.columns]
-        frame = pl.DataFrame(columns)  # one at a time in memory
+        if active_store() is None:
+            return self._with_parts(
+                frame=self.frame[pl.Series(rows, dtype=pl.UInt32)], counts=counts, _memory={}
+            )
+        places = rows.astype(np.uint32)
+        frame = pl.DataFrame([gather(series, places) for series in self.frame])  # one at a time in memory
         return self._with_parts(frame=frame, counts=counts, _memory={})
 
     def tell_apart(self, rows: Flags) -> Table:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sfumato.data.column_store import store_columns
+from sfumato.data.column_store import gather, store_columns
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import REST, WOULD_MISREAD, has_rest, named_in, set_text, to_text
 from sfumato.io.addresses import is_address
@@ -70,7 +70,7 @@ def text_and_codebook(column: pl.Series, nodes: Nodes) -> tuple[pl.Series, pl.Da
                 values,
             )
             lines.append(store_columns(pl.DataFrame(dict(zip(_COLUMNS, parts, strict=True)))))
-    return texts.gather(places).alias(column.name), pl.concat(lines)
+    return gather(texts, places).alias(column.name), pl.concat(lines)
 
 
 def _large_sets(texts: pl.Series, sizes: Ints) -> tuple[Flags, dict[int, list[str]]]:

@@ -13,6 +13,7 @@ from sfumato.kernels.arrays import Codes, Ints
 from sfumato.kernels.compiling import njit
 
 DENSE = 4  # a table of all combinations is kept while it has at most so many places for each record
+FEWEST, GROWTH = 2**12, 4  # places of combinations at first, and by how much they grow
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 
 
@@ -29,16 +30,26 @@ def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, i
     int32[n], int
         The number of each record's combination, and how many there are.
     """
-    n = len(ids)
-    if n_ids * n_codes <= DENSE * n + 1024:
-        return _refine_dense(ids, codes, n_ids * n_codes, n_codes)
-    return _refine_by_hash(ids, codes, n_codes, 1 << (2 * n).bit_length())
+    refined = np.empty_like(ids)
+    if n_ids * n_codes <= DENSE * len(ids) + 1024:
+        return refined, _refine_dense(ids, codes, n_codes, np.full(n_ids * n_codes, -1, np.int32), refined)
+    keys, numbers, done, n_found = *_places(FEWEST), 0, 0
+    while True:
+        done, n_found = _refine_by_hash((ids, codes), n_codes, (keys, numbers), refined, (done, n_found))
+        if done == len(ids):
+            return refined, n_found
+        roomier = _places(GROWTH * len(keys))
+        _move(keys, numbers, *roomier)
+        keys, numbers = roomier
+
+
+def _places(n: int) -> tuple[Ints, Codes]:
+    """Room for so many combinations, and the number of each; made by numpy, that may put it into a file."""
+    return np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int32)
 
 
 @njit(cache=True, nogil=True)
-def _refine_dense(ids: Codes, codes: Codes, n_places: int, n_codes: int) -> tuple[Codes, int]:
-    numbers = np.full(n_places, -1, dtype=np.int32)
-    refined = np.empty_like(ids)
+def _refine_dense(ids: Codes, codes: Codes, n_codes: int, numbers: Codes, refined: Codes) -> int:
     n_found = 0
     for i in range(len(ids)):
         place = np.int64(ids[i]) * n_codes + codes[i]
@@ -46,29 +57,48 @@ def _refine_dense(ids: Codes, codes: Codes, n_places: int, n_codes: int) -> tupl
             numbers[place] = n_found
             n_found += 1
         refined[i] = numbers[place]
-    return refined, n_found
+    return n_found
 
 
 @njit(cache=True, nogil=True)
-def _refine_by_hash(ids: Codes, codes: Codes, n_codes: int, n_places: int) -> tuple[Codes, int]:
-    """Open addressing: at most half of the places are taken, which are as many as a power of two."""
-    keys = np.full(n_places, -1, dtype=np.int64)
-    numbers = np.empty(n_places, dtype=np.int32)
-    refined = np.empty_like(ids)
-    n_found = 0
-    for i in range(len(ids)):
+def _refine_by_hash(
+    pairs: tuple[Codes, Codes],
+    n_codes: int,
+    places: tuple[Ints, Codes],
+    refined: Codes,
+    so_far: tuple[int, int],
+) -> tuple[int, int]:
+    """Open addressing, from a record on until half of the places, a power of two, are taken."""
+    (ids, codes), (keys, numbers), (start, n_found) = pairs, places, so_far
+    n_places = len(keys)
+    for i in range(start, len(ids)):
         key = np.int64(ids[i]) * n_codes + codes[i]
         spread = key * SPREAD
         place = (spread ^ (spread >> 32)) & (n_places - 1)
         while keys[place] != key:
             if keys[place] < 0:
+                if 2 * n_found >= n_places:
+                    return i, n_found
                 keys[place] = key
                 numbers[place] = n_found
                 n_found += 1
                 break
             place = (place + 1) & (n_places - 1)
         refined[i] = numbers[place]
-    return refined, n_found
+    return len(ids), n_found
+
+
+@njit(cache=True, nogil=True)
+def _move(keys: Ints, numbers: Codes, new_keys: Ints, new_numbers: Codes) -> None:
+    """Put what is found among few places into more."""
+    for old in range(len(keys)):
+        if keys[old] < 0:
+            continue
+        spread = keys[old] * SPREAD
+        place = (spread ^ (spread >> 32)) & (len(new_keys) - 1)
+        while new_keys[place] >= 0:
+            place = (place + 1) & (len(new_keys) - 1)
+        new_keys[place], new_numbers[place] = keys[old], numbers[old]
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from sfumato.data.column_pieces import PIECEWISE, ColumnPieces
-from sfumato.data.column_store import ColumnStore, active_store, collect, map_pieces, series_of, store_columns
+from sfumato.data.column_store import (
+    ColumnStore,
+    active_store,
+    collect,
+    gather,
+    map_pieces,
+    series_of,
+    store_columns,
+)
 from sfumato.engines.stream import memory_in_use
 from sfumato.errors import WriteError
 
@@ -223,4 +231,26 @@ def test_what_is_made_piece_by_piece_is_what_is_made_at_once(tmp_path, monkeypat
         with ColumnStore(tmp_path, min_records=2).active():
             found = map_pieces(numbers, make)
         assert_series_equal(found, make(numbers))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", [*PIECEWISE, pl.Categorical, pl.Date, pl.Struct], ids=str)
+def test_records_are_gathered_piece_by_piece_as_at_once(tmp_path, dtype, monkeypatch):
+    """Texts that several pieces share, that only some share, and that none does."""
+    monkeypatch.setattr("sfumato.data.column_store._PIECE", 7)
+    chance = np.random.default_rng(3)
+    if dtype == pl.Struct:
+        ends = [
+            random_column(pl.Int64, 60, np.random.default_rng(i)).alias(each) for i, each in enumerate("ab")
+        ]
+        column = pl.DataFrame(ends).to_struct("c")
+    elif dtype == pl.Categorical:
+        column = random_column(pl.String, 60, chance).cast(pl.Categorical)
+    else:
+        column = random_column(dtype, 60, chance)
+    longer = pl.concat([column.slice(0, 20), column.slice(20, 40)])  # texts in two buffers or more
+    for places in (np.arange(50), np.arange(50)[::-1], chance.integers(0, 60, 90), np.repeat([1, 40], 20)):
+        with ColumnStore(tmp_path, min_records=2).active():
+            assert_series_equal(gather(longer, places), column.gather(places))
+    assert_series_equal(gather(column, np.arange(9)), column.slice(0, 9))
     assert not list(tmp_path.iterdir())

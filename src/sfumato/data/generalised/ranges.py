@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.classes.packing import distinct_of
-from sfumato.data.column_store import active_store, join_pieces, store_column
+from sfumato.data.column_store import gather, join_pieces, store_column
 from sfumato.data.generalised.intervals import end_dtype, ends, intervals, is_interval
 from sfumato.data.generalised.nodes import MISSING, WILDCARD, DType, Nodes, canonical_text, match_leaves
 from sfumato.data.generalised.round_ends import Cuts, round_outwards
@@ -154,7 +154,7 @@ def _ranges(
     wildcard = nodes.labels.index_of(WILDCARD)
     assert wildcard is not None  # both have it
     codes = np.where(covered, wildcard, places).astype(np.uint32)[groups.of_record]
-    column = nodes.labels.cast(nodes.dtype).gather(codes)
+    column = gather(nodes.labels.cast(nodes.dtype), codes)
     gone = ~(shown | covered)
     if gone.any():
         column = column.zip_with(pl.Series(~gone[groups.of_record]), pl.Series([None], dtype=nodes.dtype))
@@ -223,17 +223,7 @@ def _intervals(
 ) -> pl.Series:
     keep, nothing = pl.Series(shown), pl.Series([None], dtype=dtype)
     lows, highs = (pl.Series(np.where(shown, end, 0)).cast(dtype).zip_with(keep, nothing) for end in ends)
-    return _of_records(intervals(lows, highs, missing=~(shown | covered)), groups)
-
-
-def _of_records(of_groups: pl.Series, groups: RecordGroups) -> pl.Series:
-    """The interval of each record's group; where columns lie in files, one end at a time is in memory."""
-    if of_groups.null_count() or active_store() is None:
-        return of_groups.gather(groups.of_record)
-    places = groups.of_record
-    return pl.DataFrame([store_column(each.gather(places)) for each in of_groups.struct.unnest()]).to_struct(
-        of_groups.name
-    )
+    return gather(intervals(lows, highs, missing=~(shown | covered)), groups.of_record)
 
 
 def _joined_intervals(column: pl.Series, groups: RecordGroups, shown: Flags, covered: Flags) -> pl.Series:

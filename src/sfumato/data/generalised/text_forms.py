@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from sfumato.data.column_store import join_pieces
+from sfumato.data.column_store import gather, join_pieces
 from sfumato.data.generalised.cut_codes import (
     CUT,
     LISTED,
@@ -68,7 +68,7 @@ def to_text(column: pl.Series, nodes: Nodes | None = None) -> pl.Series:
         return _interval_texts(column)
     if nodes is not None:
         used, places = nodes.used_codes(nodes.codes(column))
-        return _node_texts(nodes, used.astype(np.int32)).alias(column.name).gather(places)
+        return gather(_node_texts(nodes, used.astype(np.int32)), places).alias(column.name)
     return (
         column.cast(pl.String) if isinstance(column.dtype, pl.Enum) else _escape_texts(canonical_text(column))
     )
