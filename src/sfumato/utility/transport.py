@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -18,6 +25,11 @@ from sfumato.utility._marginals import DistributionMeasure
 
 #: Iterations after which the exact solver gives up; it needs about ten per record.
 _SOLVER_ITERATIONS = 100_000_000
+#: A share of all records that is due to rounding.
+_NO_MASS = 1e-15
+#: How long the way is by a missing value, which is 1 from any other.
+_DETOUR = 2.0
+_LOADING = threading.Lock()
 
 
 class EarthMoversDistance(DistributionMeasure):
@@ -56,8 +68,8 @@ class EarthMoversDistance(DistributionMeasure):
     missing one: suppression costs utility.
 
     **Cost.** Up to :math:`O(n^3)` time and :math:`O(n^2)` memory in the records solved at once, which
-    ``records`` and ``sample`` bound; assignment takes between :math:`n` and :math:`n^2` per round and memory
-    :math:`O(n)`, for 20,000 records five seconds to a minute.
+    ``records`` and ``sample`` bound, without those that both tables have; assignment takes between
+    :math:`n` and :math:`n^2` per round and memory :math:`O(n)`, for 20,000 records five seconds to a minute.
     """
 
     name = "earth-movers-distance"
@@ -88,10 +100,11 @@ class EarthMoversDistance(DistributionMeasure):
         names, n, m = self.columns(evidence), len(evidence.original), len(evidence.protected)
         weighted = evidence.original.weights is not None or evidence.protected.weights is not None
         one_to_one = n == m and not weighted
-        drawn = self._draw_samples(evidence, run)
-        some = coordinates_of(evidence, names, drawn)
-        # What is drawn mostly tells whether all are too many.
-        too_many = any(_count_distinct(side) > self.records for side in (some.first, some.second))
+        some, too_many = None, False
+        if max(n, m) > self.records:
+            some = coordinates_of(evidence, names, self._draw_samples(evidence, run))
+            # What is drawn mostly tells whether all are too many.
+            too_many = any(_count_distinct(side) > self.records for side in (some.first, some.second))
         if not too_many or (one_to_one and n <= self.matched):
             space = coordinates_of(evidence, names)
             score = None if too_many else self._exact_work(space, of=n if one_to_one else None)
@@ -99,6 +112,7 @@ class EarthMoversDistance(DistributionMeasure):
                 score = self._work_of_assignment(space, run)
             if score is not None:
                 return score
+        assert some is not None  # fewer records are solved exactly
         return self._score_samples(some, run)
 
     def _exact_work(self, space: Coordinates, of: int | None) -> Score | None:
@@ -206,17 +220,63 @@ def transport_cost(  # noqa: PLR0917
 
         alone = wasserstein_distance(first[:, 0], second[:, 0], first_mass, second_mass)
         return float(alone * space.importance[0])
-    if of is not None and 2 * len(first) * len(second) > of**2:
-        from scipy.optimize import linear_sum_assignment
+    if _is_metric(space, first, second):
+        first, first_mass, second, second_mass = _without_common(first, first_mass, second, second_mass)
+    if of is not None:
+        counts = [np.rint(mass * of).astype(np.int64) for mass in (first_mass, second_mass)]
+        left = int(counts[0].sum())
+        if 2 * len(first) * len(second) > left**2:
+            from scipy.optimize import linear_sum_assignment
 
-        counts = (np.rint(mass * of).astype(np.int64) for mass in (first_mass, second_mass))
-        first, second = (np.repeat(side, n, axis=0) for side, n in zip((first, second), counts, strict=True))
-        costs = distances(space, first, second)
-        return float(costs[linear_sum_assignment(costs)].mean())
-    from ot.lp import emd2
-
+            first, second = (
+                np.repeat(side, n, axis=0) for side, n in zip((first, second), counts, strict=True)
+            )
+            costs = distances(space, first, second)
+            return float(costs[linear_sum_assignment(costs)].sum() / of)
+    if not (len(first) and len(second)):
+        return 0.0
     costs = distances(space, first, second)
-    value, log = emd2(first_mass, second_mass, costs, numItermax=_SOLVER_ITERATIONS, log=True)
+    value, log = _network_simplex()(first_mass, second_mass, costs, numItermax=_SOLVER_ITERATIONS, log=True)
     if log.get("warning"):
         raise RuntimeError("the transport solver did not finish")
     return float(max(value, 0.0))
+
+
+def _is_metric(space: Coordinates, first: Floats, second: Floats) -> bool:
+    """Whether no detour by a third record is shorter, as one by a missing value is from −1 to 2."""
+    both = np.vstack((first, second))[:, ~np.array(space.nominal, dtype=np.bool_)]
+    both = both[:, np.isnan(both).any(axis=0)]
+    spreads = np.fmax.reduce(both, axis=0) - np.fmin.reduce(both, axis=0)  # NaN where all are missing
+    return not (spreads > _DETOUR).any()
+
+
+def _without_common(
+    first: Floats, first_mass: Floats, second: Floats, second_mass: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """What is left if the mass that both have in one place stays there, which costs least in a metric."""
+    names = [str(i) for i in range(first.shape[1])]
+    sides = ((first, first_mass), (second, -second_mass))
+    frames = [
+        pl.DataFrame(points, schema=names, orient="row").with_columns(mass=mass) for points, mass in sides
+    ]
+    surplus = pl.concat(frames).group_by(names, maintain_order=True).agg(pl.col("mass").sum())
+    places, masses = surplus.select(names).to_numpy(), surplus["mass"].to_numpy()
+    more, fewer = masses > _NO_MASS, masses < -_NO_MASS
+    return places[more], masses[more], places[fewer], -masses[fewer]
+
+
+@cache
+def _network_simplex() -> Callable[..., Any]:
+    """POT's solver without the rest of POT, which loads scikit-learn and pandas: a second."""
+    with _LOADING:
+        spec = None if "ot" in sys.modules else find_spec("ot")
+        if spec is not None:
+            sys.modules["ot"] = module_from_spec(spec)  # its folder, as a package that contains nothing else
+            try:
+                return cast("Callable[..., Any]", import_module("ot.lp").emd2)
+            except (ImportError, AttributeError):  # a version whose solver needs more of it
+                for name in [each for each in sys.modules if each.startswith("ot.")]:
+                    del sys.modules[name]
+            finally:
+                del sys.modules["ot"]  # who imports it has all of it
+        return cast("Callable[..., Any]", import_module("ot.lp").emd2)

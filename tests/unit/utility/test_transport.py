@@ -1,5 +1,8 @@
 """Earth mover's distance against optimal assignment, linear programming and hand-worked cases."""
 
+import subprocess
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -71,6 +74,66 @@ def test_tables_of_two_sizes_are_a_linear_programme(x, y):
         costs.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.r_[np.full(n, 1 / n), np.full(m, 1 / m)]
     )
     np.testing.assert_allclose(emd(numeric(x), numeric(y)).value, best.fun, rtol=1e-8, atol=1e-9)
+
+
+def distance_of(one, other):
+    """Two records of a number, a word and a number, None where missing."""
+    squares = 0.0
+    for i, (a, b) in enumerate(zip(one, other, strict=True)):
+        if a is None or b is None:
+            squares += (a is None) != (b is None)
+        else:
+            squares += a != b if i == 1 else (a - b) ** 2
+    return np.sqrt(squares)
+
+
+records = st.tuples(
+    st.sampled_from([None, 0.0, 1.0, 5.0]), st.sampled_from([None, "a", "b"]), st.sampled_from([0.0, 1.0])
+)
+
+
+@given(st.lists(records, min_size=1, max_size=6), st.lists(records, min_size=1, max_size=6), st.booleans())
+def test_mixed_tables_are_a_linear_programme(some, others, near):
+    """Records that both have, missing values, and numbers many ranges away."""
+    first, second = [(0.0, "a", 0.0), (1.0, "b", 1.0), *some], [*some[:2], *others]
+    first = [(None if a is None else min(a, 1.0), b, c) for a, b, c in first]
+    second = [(None if a is None else min(a, 1.0) if near else a, b, c) for a, b, c in second]
+    costs = np.array([[distance_of(one, other) for other in second] for one in first])
+    n, m = costs.shape
+    best = linprog(
+        costs.ravel(),
+        A_eq=np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))]),
+        b_eq=np.r_[np.full(n, 1 / n), np.full(m, 1 / m)],
+    )
+    kinds = (Kind.CONTINUOUS, Kind.NOMINAL, Kind.CONTINUOUS)
+    tables = [
+        table_of([list(column) for column in zip(*side, strict=True)], kinds) for side in (first, second)
+    ]
+    np.testing.assert_allclose(emd(*tables).value, best.fun, rtol=1e-8, atol=1e-9)
+
+
+def test_a_missing_value_may_lie_on_the_way():
+    """0 to 5 ranges costs 5 directly, and 2 where the missing one moves there and is replaced."""
+    x, y = (table_of([side, [1.0] * 3], [Kind.CONTINUOUS] * 2) for side in ([0, 1, None], [1, None, 5]))
+    assert emd(x, y).value == pytest.approx(2 / 3)
+
+
+def test_a_column_without_values_costs_nothing():
+    x, y = (table_of([side, [None] * 3], [Kind.CONTINUOUS] * 2) for side in ([0.0, 1, 2], [1.0, 2, 2]))
+    assert emd(x, y).value == pytest.approx(1 / 3)
+
+
+def test_the_solver_comes_without_the_rest_of_its_library():
+    code = """
+import sys
+from sfumato.utility.transport import _network_simplex
+value = _network_simplex()([0.5, 0.5], [0.25, 0.75], [[0.0, 1.0], [1.0, 0.0]])
+print(value, "ot" in sys.modules, "sklearn" in sys.modules)
+import ot
+print(ot.emd2([0.5, 0.5], [0.25, 0.75], [[0.0, 1.0], [1.0, 0.0]]), callable(ot.sinkhorn), ot.lp.emd2 is ot.emd2)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.25", "False", "False", "0.25", "True", "True"]
 
 
 def test_by_hand():
