@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Measure, Needs, Score
 from sfumato.core.run import Run
+from sfumato.data.classes.classes import MAX_WHOLE
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.levels import KeyLevels
-from sfumato.data.hierarchy.grow import propose
+from sfumato.data.hierarchy.grow import cuts_of, propose
 from sfumato.data.hierarchy.tree import Hierarchy
-from sfumato.data.schema import COMPARABLE
+from sfumato.data.schema import COMPARABLE, Kind
+from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
 from sfumato.kernels.arrays import Flags, Floats
 from sfumato.utility._readings import Rows, by_original, n_left_out, pairs_of, spans_of
@@ -218,12 +222,9 @@ class PrecisionLoss(CoarseCells):
             levels = spans.sets.levels
             return np.append(levels / max(int(levels.max(initial=0)), 1), 1.0)[spans.codes]
         shares = spans.share_of_domain()
-        key = None if spans.exact or sources is None else _levels_of(evidence, name)
-        if key is None or sources is None:
-            return shares
-        for level in reversed(range(key.height - 1)):
-            climbed = spans_of(evidence.original, key.write(evidence.original, level), name)[1].take(sources)
-            shares[_have_equal_ranges(climbed, spans)] = level / (key.height - 1)
+        if not spans.exact and sources is not None:
+            for share, climbed in _climb(evidence, name, spans, sources):
+                shares[(climbed.lows == spans.lows) & (climbed.highs == spans.highs)] = share
         return shares
 
     def count_details(self, spans: Cover, losses: Floats) -> Counter[str]:
@@ -232,17 +233,45 @@ class PrecisionLoss(CoarseCells):
         return Counter(steps=round(float(losses.sum()) * height))
 
 
-def _levels_of(evidence: Evidence, name: str) -> KeyLevels | None:
-    """The levels of a column's hierarchy, the one that it names or else the one that grows from it."""
+def _climb(evidence: Evidence, name: str, spans: Cover, sources: Rows) -> Iterator[tuple[float, Cover]]:
+    """The range of each original value on each level of its hierarchy, highest first, and the level's share.
+
+    That is the hierarchy which the column names, or else the one that grows from it.
+    """
     column, original = evidence.original.schema[name], evidence.original
+    given: object = evidence.resources.get(column.hierarchy) if column.hierarchy else None
     try:
-        given: object = evidence.resources.get(column.hierarchy) if column.hierarchy else None
+        if not isinstance(given, Hierarchy) and _has_plain_numbers(original, name):
+            yield from _climb_cuts(original.numbers(name), spans, sources)
+            return
         hierarchy = given if isinstance(given, Hierarchy) else propose(column, original.frame[name])
-        return KeyLevels.of(original, name, hierarchy, "root")
+        key = KeyLevels.of(original, name, hierarchy, "root")
     except SfumatoError:  # no hierarchy grows from such values
-        return None
+        return
+    for level in reversed(range(key.height - 1)):
+        climbed = spans_of(original, key.write(original, level), name)[1].take(sources)
+        yield level / (key.height - 1), climbed
 
 
-def _have_equal_ranges(first: Cover, second: Cover) -> Flags:
-    alike: Flags = (first.lows == second.lows) & (first.highs == second.highs)
-    return alike
+def _has_plain_numbers(table: Table, name: str) -> bool:
+    """Whether cuts part the values of a column as they part the texts of them."""
+    dtype = table.frame.schema[name]
+    if table.schema[name].kind is not Kind.CONTINUOUS or not (dtype.is_integer() or dtype == pl.Float64):
+        return False
+    return bool(np.nanmax(np.abs(table.numbers(name)), initial=0.0) < MAX_WHOLE)
+
+
+def _climb_cuts(numbers: Floats, spans: Cover, sources: Rows) -> Iterator[tuple[float, Cover]]:
+    """The same of numbers whose hierarchy would grow from them: it is not written."""
+    present = numbers[~np.isnan(numbers)]
+    levels = [np.array(cuts, dtype=np.float64) for cuts in cuts_of(pl.Series(present))]
+    is_whole = all((each == np.floor(each)).all() for each in (present, *levels))
+    if not levels:
+        return
+    places = np.searchsorted(levels[0], numbers, side="right")[sources]
+    for level in reversed(range(len(levels))):
+        cuts, finest = levels[level], np.append(-np.inf, levels[0])
+        bins = np.searchsorted(cuts, finest, side="right")
+        lows, highs = np.append(-np.inf, cuts)[bins], np.append(cuts - is_whole, np.inf)[bins]
+        climbed = Cover(lows, highs, spans.domain, spans.step).close_ends()
+        yield (level + 1) / (len(levels) + 1), climbed.take(places)

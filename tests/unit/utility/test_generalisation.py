@@ -14,8 +14,10 @@ from sfumato.core.measure import Status
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.levels import KeyLevels
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.hierarchy.build import from_intervals
+from sfumato.data.hierarchy.grow import propose
 from sfumato.data.hierarchy.tree import Hierarchy
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
@@ -244,3 +246,32 @@ def test_ranges_on_levels_count_by_level_and_others_by_width():
     y = table({"age": intervals([20, 20, 20, None], [40, 40, 40, None])}, age={"hierarchy": "tree"})
     evidence = replace(Evidence(x, Release.of(y, source_rows=np.arange(4))), resources={"tree": tree})
     assert PrecisionLoss().score(evidence, Run(seed=1)).by_record.tolist() == [0.5, 0.5, 0.5, 1.0]
+
+
+RNG = np.random.default_rng(7)
+NUMBERS = {
+    "widths": RNG.integers(0, 200, 300),
+    "quantiles": RNG.lognormal(size=300).round(3),
+    "whole decimals": RNG.integers(-50, 90, 300).astype(float),
+    "on cuts": RNG.integers(0, 100, 300) * 2.5,
+    "one value": np.full(300, 7.0),
+    "beyond doubles": RNG.integers(0, 2**60, 300).astype(float),
+}
+
+
+@pytest.mark.parametrize("stated", [{}, {"lower": -1000, "upper": 2**61}])
+@pytest.mark.parametrize("values", NUMBERS.values(), ids=list(NUMBERS))
+def test_levels_of_a_hierarchy_that_grows_are_those_of_the_one_written(values, stated):
+    """Ranges of all levels, each beside its own value and beside another, as the written hierarchy has them."""
+    shown = pl.Series("x", values).scatter([0, 50], None)
+    people = table({"x": shown}, x=stated)
+    tree = propose(people.schema["x"], shown)
+    given = people.with_values("x", shown, column=replace(people.schema["x"], hierarchy="tree"))
+    release = KeyLevels.of(people, "x", tree, "root").write(people, RNG.integers(0, tree.height, 300))
+    for rows in (np.arange(300), RNG.permutation(300)[:200]):
+        some = Release.of(release.take(np.sort(rows)), source_rows=rows)
+        evidence = replace(Evidence(given, some), resources={"tree": tree})
+        expected = PrecisionLoss().score(evidence, Run(seed=1))
+        found = PrecisionLoss().score(Evidence(people, some), Run(seed=1))
+        assert found.value == expected.value
+        np.testing.assert_array_equal(found.by_record, expected.by_record)

@@ -207,7 +207,7 @@ class Nodes:
 
 def on_distinct(column: pl.Series, function: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Apply ``function`` to the distinct values only; what is missing stays missing."""
-    distinct = column.drop_nulls().unique()
+    distinct = (column.drop_nulls() if column.null_count() else column).unique()
     if len(distinct) == len(column):
         return function(column).alias(column.name)
     places = pl.Series(np.arange(len(distinct), dtype=np.uint32))
@@ -288,9 +288,11 @@ def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
     found = np.empty(len(values), dtype=np.int32)
     for block in blocks(len(values)):
         own = values[block]
-        missing = own.is_null() | own.is_nan() if own.dtype.is_float() else own.is_null()
-        places = on_distinct(own, find).fill_null(UNSEEN)
-        found[block] = places.zip_with(~missing, pl.Series([MISSING], dtype=pl.Int32))
+        places = on_distinct(own, find)
+        found[block] = (places.fill_null(UNSEEN) if places.null_count() else places).to_numpy()
+        if own.null_count() or own.dtype.is_float():
+            missing = own.is_null() | own.is_nan() if own.dtype.is_float() else own.is_null()
+            found[block][missing.to_numpy()] = MISSING
     return found
 
 

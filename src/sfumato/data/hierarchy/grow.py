@@ -62,8 +62,8 @@ def propose(column: Column, values: pl.Series) -> Hierarchy:
         raise RefusedError(f"`{column.name}` is set-valued, and a hierarchy needs single values")
     present = present_values(column, values)
     if column.kind is Kind.CONTINUOUS:
-        grow = from_quantiles if _is_skewed(present) else from_widths
-        return grow(present)
+        series = _present(present)
+        return by_cuts(series, cuts_of(series))
     if column.kind is Kind.DATE:
         return _from_calendar(present)
     if _is_structured([label for _, label in column.labels], ":"):
@@ -98,8 +98,17 @@ def from_quantiles(
             f"`fanout` must be at least 2 and `levels` at least 1, got: `{fanout}` and `{levels}`"
         )
     series = _present(values, name)
-    ordered = _sorted_numbers(series)
-    n_distinct = len(np.unique(ordered))
+    return by_cuts(series, _cuts_by_quantiles(_sorted_numbers(series), fanout, levels), name=name)
+
+
+def cuts_of(values: pl.Series) -> list[list[Fraction]]:
+    """The cuts of each level between the values and the root that `propose` gives a continuous column."""
+    ordered = _sorted_numbers(values)
+    return _cuts_by_quantiles(ordered) if _is_skewed(ordered) else _cuts_by_widths(ordered)
+
+
+def _cuts_by_quantiles(ordered: Floats, fanout: int = 2, levels: int | None = None) -> list[list[Fraction]]:
+    n_distinct = 1 + int(np.count_nonzero(np.diff(ordered)))
     if levels is None:
         levels = min(_MOST_LEVELS, _whole_power(n_distinct // 2, fanout))
     levels = min(levels, _whole_power(n_distinct, fanout))  # more could not part the values further
@@ -109,7 +118,7 @@ def from_quantiles(
         found = sorted({cut for place, cut in finest.items() if place % fanout**level == 0})
         if found and (not cuts or len(found) < len(cuts[-1])):
             cuts.append(found)
-    return by_cuts(series, cuts, name=name)
+    return cuts
 
 
 def from_widths(values: Values, *, bins: int = 32, name: str = "") -> Hierarchy:
@@ -120,14 +129,16 @@ def from_widths(values: Values, *, bins: int = 32, name: str = "") -> Hierarchy:
     if bins < 1:
         raise ParameterError(f"`bins` must be at least 1, got: `{bins}`")
     series = _present(values, name)
-    ordered = _sorted_numbers(series)
+    return by_cuts(series, _cuts_by_widths(_sorted_numbers(series), bins), name=name)
+
+
+def _cuts_by_widths(ordered: Floats, bins: int = 32) -> list[list[Fraction]]:
     whole = bool((ordered == np.floor(ordered)).all())
     low, high = (Fraction(str(end)) for end in (ordered[0].item(), ordered[-1].item()))
-    edges = [
+    return [
         [step * place for place in range(low // step, high // step + 2)]
         for step in round_widths(low, high, bins=bins, whole=whole)
     ]
-    return by_cuts(series, edges, name=name)
 
 
 def round_widths(low: Fraction, high: Fraction, *, bins: int = 32, whole: bool = False) -> list[Fraction]:
@@ -205,8 +216,7 @@ def roundest(below: Fraction, upto: Fraction) -> Fraction:
     raise AssertionError  # never reached: a step fine enough divides `upto` itself
 
 
-def _is_skewed(values: pl.Series) -> bool:
-    ordered = _sorted_numbers(_present(values))
+def _is_skewed(ordered: Floats) -> bool:
     # Halves, as the distance of two large ends would overflow.
     low, middle_low, middle_high, high = np.quantile(ordered, [0, 0.25, 0.75, 1]) / 2
     return bool(middle_high - middle_low < _LEAST_MIDDLE * (high - low))
