@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from sfumato.core.measure import Measure
 from sfumato.core.sample_equivalent import SampleEquivalent
@@ -52,12 +53,11 @@ class SampleCurve:
     @property
     def falls(self) -> bool:
         """Whether larger samples have smaller errors, clearly."""
-        from scipy.stats import spearmanr
-
         shares = np.repeat(self.shares, self.scores.shape[1])
         if np.ptp(self.scores) == 0:
             return False
-        return bool(spearmanr(shares, self._roots(self.scores).ravel()).statistic <= -_CLEAR_FALL)
+        ranks = [pl.Series(each).rank() for each in (shares, self._roots(self.scores).ravel())]
+        return bool(np.corrcoef(ranks)[0, 1] <= -_CLEAR_FALL)
 
     def _roots(self, scores: Floats | float) -> Floats:
         sign = 1.0 if self.measure.better == "low" else -1.0

@@ -131,8 +131,10 @@ class _CurveDrawing:
         for place, draw, evidence in self.run.track("samples scored", self._samples(), self._total):
             for name in self._alive():
                 self._score_one(name, place, draw, evidence)
-            if draw == 0 and place == len(self.sizes) - 1:
-                self._drop_slow()
+            if place < 0:
+                self._drop_slow(DRAWS * sum(self.sizes) / (int(self.units.max()) + 1))
+            elif draw == 0 and place == len(self.sizes) - 1:
+                self._drop_slow(DRAWS - 1)
         return {name: self._curve(name) for name in self.measures}
 
     @property
@@ -172,7 +174,8 @@ class _CurveDrawing:
             self.run.check()
             self.why[name] = NO_TIME
             return
-        self.spent[name] += working_time() - began
+        finally:
+            self.spent[name] += working_time() - began
         if score.status not in NUMERIC_STATUSES:
             self.why[name] = self.why[name] or score.reason
         elif place < 0:
@@ -182,11 +185,11 @@ class _CurveDrawing:
         else:
             self.scores[name][place, draw] = score.value
 
-    def _drop_slow(self) -> None:
-        """Leave those out that would take more than is left, which those have first that take least."""
+    def _drop_slow(self, times: float) -> None:
+        """Leave out what will take more time than is left, ``times`` what it took; short ones go first."""
         left = self.seconds - sum(self.spent.values())
         for name in sorted(self._alive(), key=self.spent.__getitem__):
-            left -= (DRAWS - 1) * self.spent[name]
+            left -= times * self.spent[name]
             if left < 0:
                 self.why[name] = NO_TIME
 

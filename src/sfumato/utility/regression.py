@@ -97,7 +97,10 @@ class CoefficientOverlap(TargetMeasure):
         outside: list[float] = []
         targets = self.targets(evidence)
         for target in run.track(self.title, targets, total=len(targets)):
-            pairs = [self._intervals(*fits) for fits in self._fits(evidence, target)]
+            pairs = []
+            for fits in self._fits(evidence, target):
+                pairs.append(self._intervals(*fits))
+                run.check()
             nothing = np.empty((0, 2))
             first, second = (np.vstack([pair[side] for pair in pairs] or [nothing]) for side in (0, 1))
             if len(first):
