@@ -11,10 +11,12 @@ import numpy as np
 
 from sfumato.kernels.arrays import Codes, Ints
 from sfumato.kernels.compiling import njit
+from sfumato.kernels.threads import CompileAllowance
 
 DENSE = 4  # a table of all combinations is kept while it has at most so many places for each record
 FEWEST, GROWTH = 2**12, 4  # places of combinations at first, and by how much they grow
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
+_ALLOWANCE = CompileAllowance(2_000_000)  # records, by numpy
 
 
 def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, int]:
@@ -30,6 +32,8 @@ def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, i
     int32[n], int
         The number of each record's combination, and how many there are.
     """
+    if _ALLOWANCE.takes(len(ids)):
+        return _refine_by_numpy(ids, codes, n_codes)
     refined = np.empty_like(ids)
     if n_ids * n_codes <= DENSE * len(ids) + 1024:
         return refined, _refine_dense(ids, codes, n_codes, np.full(n_ids * n_codes, -1, np.int32), refined)
@@ -46,6 +50,14 @@ def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, i
 def _places(n: int) -> tuple[Ints, Codes]:
     """Room for so many combinations, and the number of each; made by numpy, that may put it into a file."""
     return np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int32)
+
+
+def _refine_by_numpy(ids: Codes, codes: Codes, n_codes: int) -> tuple[Codes, int]:
+    keys = ids.astype(np.int64) * n_codes + codes
+    _, firsts, of_record = np.unique(keys, return_index=True, return_inverse=True)
+    numbers = np.empty_like(ids, shape=len(firsts))
+    numbers[np.argsort(firsts)] = np.arange(len(firsts))
+    return numbers[of_record], len(firsts)
 
 
 @njit(cache=True, nogil=True)
@@ -101,7 +113,6 @@ def _move(keys: Ints, numbers: Codes, new_keys: Ints, new_numbers: Codes) -> Non
         new_keys[place], new_numbers[place] = keys[old], numbers[old]
 
 
-@njit(cache=True, nogil=True)
 def count_persons(ids: Codes, n_ids: int, persons: Ints) -> Ints:
     """How many persons there are of each number; records of one person stand next to each other.
 
@@ -115,6 +126,16 @@ def count_persons(ids: Codes, n_ids: int, persons: Ints) -> Ints:
     -------
     int64[n_ids]
     """
+    if not _ALLOWANCE.takes(len(ids)):
+        return _count_persons(ids, n_ids, persons)
+    order = np.argsort(ids, kind="stable")
+    pairs = np.stack((ids[order], persons[order]))
+    begins = np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))[: len(ids)]
+    return np.bincount(pairs[0, begins], minlength=n_ids)
+
+
+@njit(cache=True, nogil=True)
+def _count_persons(ids: Codes, n_ids: int, persons: Ints) -> Ints:
     counts = np.zeros(n_ids, dtype=np.int64)
     last = np.full(n_ids, np.iinfo(np.int64).min, dtype=np.int64)
     for i in range(len(ids)):

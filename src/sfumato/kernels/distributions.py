@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Floats
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance
+
+_ALLOWANCE = CompileAllowance(2_000_000)  # points, by numpy
 
 
 class LineMasses(NamedTuple):
@@ -43,10 +46,26 @@ def gap(first: LineMasses, second: LineMasses) -> DistributionGap:
     -----
     **Cost:** one pass over both.
     """
-    return DistributionGap(*_gap(first, second))
+    with by_python(_ALLOWANCE.takes(len(first.points) + len(second.points) + 1000)):
+        return DistributionGap(*_gap(first, second))
 
 
-@njit(cache=True, nogil=True)
+def _gap_by_numpy(first: LineMasses, second: LineMasses) -> tuple[float, float, float]:
+    """The same as `_gap`: sums in the same order."""
+    here = np.union1d(first.points, second.points)
+    levels, of_second = (
+        (each.sums if len(each.sums) else np.arange(len(each.points) + 1) / each.n)[
+            np.searchsorted(each.points, here, side="right")
+        ]
+        for each in (first, second)
+    )
+    levels = levels - of_second
+    areas = np.cumsum(np.abs(levels[:-1]) * np.diff(0.5 * here))
+    area = float(areas[-1]) if len(areas) else 0.0
+    return float(levels.max(initial=0.0)), float(levels.min(initial=0.0)), area
+
+
+@njit(small=_gap_by_numpy, cache=True, nogil=True)
 def _gap(first: LineMasses, second: LineMasses) -> tuple[float, float, float]:
     """Walk over both at once, from one distinct point to the next."""
     first_points, second_points = first.points, second.points

@@ -70,7 +70,8 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     order = np.argsort(-sizes, kind="stable")  # so that who is alone is left out soon
     table = np.stack([codes[key] for key in order])
-    alone, others = _distinct(table, sizes[order])
+    members = _count_members(table, sizes[order])
+    alone, others = np.flatnonzero(members == 1), np.flatnonzero(members > 1)
     n_sets = sum(comb(n_keys, size) for size in range(dimension))
     step = max(_MAX_BYTES // (8 * n_sets), 1) * 64
     parts = [alone[start : start + step] for start in range(0, len(alone), step)]
@@ -86,7 +87,7 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
         of_record[:, part] = own
     total = sum(comb(n_keys, size) for size in range(1, dimension + 1)) * max(len(parts), 1)
     tick(total, total)
-    scores, by_code = (_add_up(each, np.asarray(worths)) for each in (of_record, of_code))
+    scores, by_code = (_add_up(each.astype(np.int64), np.asarray(worths)) for each in (of_record, of_code))
     special: Flags = np.any(of_record, axis=0)
     return Uniques(scores, special, of_record.sum(axis=1), by_code)
 
@@ -119,8 +120,8 @@ def _find(table: Codes, sizes: Ints, found: Tallies, tick: Tick) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _distinct(table: Codes, sizes: Ints) -> tuple[Ints, Ints]:
-    """Who is alone in all keys, and one record of each other combination."""
+def _count_members(table: Codes, sizes: Ints) -> Bytes:
+    """Whether one record (1) or more (2) have a combination of all keys: at its first, 0 at others."""
     n_keys, n = table.shape
     room, fits = 1.0, True
     for key in range(n_keys):
@@ -137,15 +138,22 @@ def _distinct(table: Codes, sizes: Ints) -> tuple[Ints, Ints]:
     for i in range(n):
         slot = _slot(numbers[i], n_slots)
         other = slots[slot]
-        while other >= 0 and (
-            numbers[other] != numbers[i] or not (fits or np.all(table[:, i] == table[:, other]))
-        ):
+        while other >= 0 and (numbers[other] != numbers[i] or not (fits or _are_alike(table, i, other))):
             slot = (slot + 1) & (n_slots - 1)
             other = slots[slot]
         if other < 0:
             slots[slot] = other = i
         members[other] = min(members[other] + 1, 2)
-    return np.flatnonzero(members == 1), np.flatnonzero(members > 1)
+    return members
+
+
+@njit(cache=True, nogil=True)
+def _are_alike(table: Codes, one: int, other: int) -> bool:
+    """Loops, here and below: what numpy does with slices takes seconds to compile."""
+    for key in range(len(table)):  # noqa: SIM110
+        if table[key, one] != table[key, other]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -192,7 +200,8 @@ def _find_places(codes: Codes, groups: Codes, sizes: tuple[int, int], room: Room
     n_slots = 2
     while n_slots < 2 * n:
         n_slots *= 2
-    numbers[:n_slots] = -1
+    for place in range(n_slots):
+        numbers[place] = -1
     for i in range(n):
         number = np.int64(groups[i]) * n_codes + codes[i]
         slot = _slot(np.uint64(number), n_slots)
@@ -207,7 +216,8 @@ def _find_places(codes: Codes, groups: Codes, sizes: tuple[int, int], room: Room
 def _count(n: int, n_candidates: int, n_places: int, room: Room) -> None:
     """Count in each place whether there is one or more, and a candidate among them."""
     places, counts, _ = room
-    counts[:n_places] = 0
+    for place in range(n_places):
+        counts[place] = 0
     for i in range(n_candidates):
         counts[places[i]] = ((counts[places[i]] << 1 | _ONCE) & _OFTEN) | _CANDIDATE
     for i in range(n_candidates, n):
@@ -229,7 +239,7 @@ def _number_groups(depth: int, n_places: int, nodes: Nodes, room: Room) -> None:
         number = numbers[places[i]]
         groups[depth + 1, i] = number if number >= 0 else n_groups
         n_left += number >= 0
-    for part in range(state.shape[1]):  # to copy a row takes seconds to compile, because its errors speak
+    for part in range(state.shape[1]):
         state[depth + 1, part] = state[depth, part]
     state[depth + 1, 2] = n_groups + 1
     if n_left > _LEFT * n:
@@ -255,7 +265,9 @@ def _report(table: Codes, keys: Ints, room: Room, known: Known, found: Tallies) 
     (places, counts, _), (bits, binomials), (of_record, of_code, starts) = room, known, found
     size, rows, before = len(keys), table[-1], np.zeros(bits.shape[1], np.uint64)
     for left_out in range(size if size > 1 else 0):
-        before |= bits[_place(keys, left_out, binomials)]
+        place = _place(keys, left_out, binomials)
+        for word in range(len(before)):
+            before[word] |= bits[place, word]
     for i in range(len(rows)):
         if counts[places[i]] != _ONCE | _CANDIDATE:
             continue
@@ -267,7 +279,9 @@ def _report(table: Codes, keys: Ints, room: Room, known: Known, found: Tallies) 
         for key in keys:
             of_code[size, starts[key] + table[key, i]] += 1
     if size < len(of_record) - 1:
-        bits[_place(keys, size, binomials)] = before
+        place = _place(keys, size, binomials)
+        for word in range(len(before)):
+            bits[place, word] = before[word]
 
 
 @njit(cache=True, nogil=True)
@@ -284,7 +298,7 @@ def _place(keys: Ints, left_out: int, binomials: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _add_up(numbers: Codes | Ints, worths: Floats) -> Floats:
+def _add_up(numbers: Ints, worths: Floats) -> Floats:
     """Add up worths one by one, small sizes first."""
     sums = np.zeros(numbers.shape[1])
     for size in range(1, len(worths)):

@@ -8,8 +8,8 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
-from sfumato.kernels import box_distances, linking, ranks, suppression
-from sfumato.kernels.assignment import solve, verification
+from sfumato.kernels import box_distances, combinations, distributions, linking, ranks, suppression
+from sfumato.kernels.assignment import cover, covers, solve, verification
 from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
 from sfumato.kernels.groups import farthest
 from sfumato.kernels.mondrian import parts
@@ -89,12 +89,15 @@ def test_costs_are_those_of_the_loops(metric):
     np.testing.assert_array_equal(costs_of_pairs(space, rows, columns), expected[rows, columns])
 
 
+ALLOWING = (ranks, parts, box_distances, combinations, covers, distributions, farthest, suppression)
+
+
 def both_ways(monkeypatch, work):
     """What comes of work by kernels, and by Python."""
     found = []
     for granted in (False, True):
         monkeypatch.setattr(CompileAllowance, "granted", granted)
-        for module in (ranks, parts, box_distances, farthest, suppression):
+        for module in ALLOWING:
             monkeypatch.setattr(module, "_ALLOWANCE", CompileAllowance(10**12))
         found.append(work())
     return found
@@ -109,6 +112,52 @@ def test_partners_and_what_is_drawn_next(draw, setting, n, monkeypatch):
     def work():
         rng = np.random.default_rng(6)
         return [*getattr(ranks, draw)(n, setting, rng), rng.random()]
+
+    kernel, python = both_ways(monkeypatch, work)
+    assert kernel == python
+
+
+@pytest.mark.parametrize(("n", "n_ids", "n_codes"), [(0, 1, 1), (1, 1, 1), (300, 20, 7), (300, 290, 10**6)])
+def test_combinations_and_their_persons(n, n_ids, n_codes, monkeypatch):
+    def work():
+        rng = np.random.default_rng(13)
+        ids, codes = (rng.integers(0, size, n).astype(np.int32) for size in (n_ids, n_codes))
+        refined, n_found = combinations.refine(ids, n_ids, codes, n_codes)
+        persons = np.sort(rng.integers(0, 40, n))
+        return refined, n_found, combinations.count_persons(refined, n_found, persons)
+
+    kernel, python = both_ways(monkeypatch, work)
+    assert kernel[1] == python[1]
+    for place in (0, 2):
+        np.testing.assert_array_equal(kernel[place], python[place], strict=True)
+
+
+@pytest.mark.parametrize("scans", [1, 20_000])
+def test_covers(scans, monkeypatch):
+    def work():
+        rng = np.random.default_rng(14)
+        rows, columns = np.nonzero(rng.random((40, 50)) < 0.15)
+        supplies, rooms = rng.integers(1, 4, 40), rng.integers(1, 4, 50)
+        return cover(rows, columns, rng.integers(0, 9, len(rows)), supplies, rooms, 10**6)
+
+    monkeypatch.setattr(covers, "_FEW_SCANS", scans)
+    kernel, python = (vars(each) for each in both_ways(monkeypatch, work))
+    for name, found in kernel.items():
+        np.testing.assert_array_equal(found, python[name], strict=True)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (1, 0), (3, 1), (40, 40), (300, 200)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaps_of_distributions(weighted, n, m, monkeypatch):
+    def work():
+        rng = np.random.default_rng(12)
+        sides = []
+        for size in (n, m):
+            places = np.sort(np.append(rng.integers(-3, 3, size - size // 2) / 7, rng.normal(size=size // 2)))
+            masses = rng.random(size) / max(size, 1)
+            sums = np.append(0.0, np.cumsum(masses)) if weighted else np.empty(0)
+            sides.append(distributions.LineMasses(places, sums, size + 1))
+        return distributions.gap(*sides)
 
     kernel, python = both_ways(monkeypatch, work)
     assert kernel == python

@@ -11,8 +11,12 @@ from sfumato.kernels.arrays import Ints
 from sfumato.kernels.assignment.costs import NEVER
 from sfumato.kernels.assignment.market import BidLists, Market, least_keys, open_market
 from sfumato.kernels.assignment.paths import PAUSED, augment, open_paths
+from sfumato.kernels.compiling import by_python
+from sfumato.kernels.threads import CompileAllowance
 
 SCANS = 20_000_000  # entries read between two beats
+_FEW_SCANS = 20_000  # the same by Python
+_ALLOWANCE = CompileAllowance(300_000)  # entries read by Python
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,14 @@ def cover(  # noqa: PLR0917
         np.append(supplies, rooms.sum()), np.append(rooms, supplies.sum()), np.zeros(m + 1, np.int64)
     )
     wanted, paths = np.zeros(n + 1, dtype=np.bool_), open_paths(n + 1, m + 1)
-    while augment(lists, market, paths, wanted, SCANS) == PAUSED:
+    status = PAUSED
+    while status == PAUSED:
+        small = _ALLOWANCE.takes(_FEW_SCANS)
+        with by_python(small):
+            status = augment(lists, market, paths, wanted, _FEW_SCANS if small else SCANS)
         beat()
-    keys = least_keys(lists, market.prices, np.arange(n + 1), 1)
+    with by_python(_ALLOWANCE.takes(len(lists.heads))):
+        keys = least_keys(lists, market.prices, np.arange(n + 1), 1)
     linked, its, units = _holdings(market)
     is_pair = (linked < n) & (its < m)
     if not is_pair.any():
