@@ -213,7 +213,7 @@ def methods_page(methods: Iterable[type[Method]]) -> str:
             "summaries, a *table* method needs the whole table; see :doc:`/developing/architecture`. Every",
             "method runs on every engine and gives the same bytes (:doc:`/guides/large-tables`). The table",
             "says what ``stream`` holds in memory, and whether the workers of ``local:N`` and ``tls://``",
-            "share the work of one step; trials of ``compare`` and ``tune`` they share for all methods.",
+            "share the work of one step; strata, and trials of ``compare`` and ``tune``, they share for all.",
             "",
             *table(["method", "shape", "memory", "stream", "cluster"], engines),
             *hidden_toctree(f"methods/{cls.name}" for cls in methods),
@@ -230,6 +230,8 @@ def past_memory(cls: type[Method]) -> tuple[str, str]:
         return "✓ one block; one column where it is put together", "✓ blocks"
     if state.scale == "ranks":
         return f"✓ {held or 'all columns, as numbers'}", "✓ columns"
+    if state.scale == "parts":
+        return f"✓ {held}", "✓ parts"
     return f"✓ {held or 'all records; not measured'}", f"✓ {NOT_SHARED}"
 
 

@@ -128,7 +128,7 @@ def test_the_same_bytes_and_nothing_told(cluster, table, tmp_path, monkeypatch):
     address, _, workers, folder = cluster
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr("sfumato.engines.cluster._BLOCKS_PER_TASK", 1)
+    monkeypatch.setattr("sfumato.engines.cluster._RECORDS_PER_TASK", 1)
     alone = protect(table)
     with sfumato.engine(address, scratch=scratch):
         assert protect(table) == alone

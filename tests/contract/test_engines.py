@@ -24,6 +24,10 @@ from sfumato.engines import cluster
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.parcel import StaysHereError
 from sfumato.errors import Cancelled, MemoryLimitError, SfumatoError
+from sfumato.methods.mondrian import Mondrian
+from sfumato.methods.sampling import Sampling
+from sfumato.methods.scalable_microaggregation import MdavInParts
+from sfumato.methods.swapping import RankSwapping
 from sfumato.recipes.recipe import Recipe
 from sfumato.recipes.step import Step
 from sfumato.testing.engines import columns_in_files, forms_of
@@ -113,10 +117,11 @@ def test_the_same_bytes_and_scores_on_every_engine(cls, records, table, local, m
     alone = outcome(cls, table, MemoryEngine(records))
     with columns_in_files():
         assert outcome(cls, replace(table), MemoryEngine(records)) == alone, "stream"
-    n_items = math.ceil(RECORDS / records) if cls.shape() == "block" else len(table.names)
+    is_block = cls.shape() == "block"
+    n_items, of_item = (math.ceil(RECORDS / records), records) if is_block else (len(table.names), RECORDS)
     engine = replace(local, block_records=records)
     for parts in PARTS:
-        monkeypatch.setattr(cluster, "_BLOCKS_PER_TASK", math.ceil(n_items / parts))
+        monkeypatch.setattr(cluster, "_RECORDS_PER_TASK", of_item * math.ceil(n_items / parts))
         assert outcome(cls, table, engine, score=False)[0] == alone[0], f"{parts} parts"
     assert outcome(cls, table, engine) == alone
 
@@ -162,6 +167,63 @@ def test_trials_side_by_side_come_to_the_same(search, table, local, pieces):
     assert not pieces
     assert search(small, local) == alone
     assert len(pieces) > 3
+
+
+# ------------------------------------------------------------------------------ one step, or one judgement
+
+
+STEPS = {
+    "parts": Step(MdavInParts(k=3, part=60), ("pay", "age")),
+    "clusters": Step(MdavInParts(k=3, part=60, clusters=3), ("pay", "age")),
+    "strata": Step(RankSwapping(), ("pay", "age"), within=("job", "rank")),
+    "enforced in strata": Step(Mondrian(k=3), ("pay", "age"), within=("job",)),
+    "sampled in strata": Step(Sampling(), ("pay",), within=("job",)),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
+def test_parts_and_strata_on_workers(step, table, local, pieces, monkeypatch):
+    def protect(engine):
+        release = Recipe((step,)).apply(table, Run(seed=SEED, engine=engine))
+        return release.table.digest, release.source_rows.tolist(), release.notes
+
+    alone = protect(MemoryEngine())
+    assert not pieces
+    monkeypatch.setattr(cluster, "_RECORDS_PER_TASK", 1)
+    assert protect(local) == alone
+    assert len(pieces) > 3
+
+
+def test_columns_go_to_the_workers_one_by_one(table, local, pieces, monkeypatch):
+    monkeypatch.setattr(cluster, "_RECORDS_PER_TASK", RECORDS)
+    Recipe((Step(RankSwapping(), ("pay", "age", "rank")),)).apply(table, Run(seed=SEED, engine=local))
+    assert len(pieces) == 3
+
+
+def test_measures_on_workers_score_the_same(table, local, pieces, monkeypatch):
+    monkeypatch.setattr("sfumato.study.evaluate._WORTH_SHARING", 0)
+    step = Step(RankSwapping(), ("pay", "age", "rank"))
+    release = Recipe((step,)).apply(table, Run(seed=SEED, engine=MemoryEngine()))
+
+    def score(engine):
+        scores = sfumato.assess(table, release, "all", run=Run(seed=SEED, engine=engine))
+        return {
+            name: (
+                each.status,
+                repr(each.value),
+                each.interval,
+                each.reason,
+                each.by_record is None,
+                each.details,
+            )
+            for name, each in scores.items()
+        }
+
+    alone = score(MemoryEngine())
+    assert not pieces
+    found = score(local)
+    assert {name for name in alone if repr(found[name]) != repr(alone[name])} == set()
+    assert len(pieces) == 2
 
 
 def test_trials_that_nobody_awaits_are_stopped(local, tmp_path):

@@ -285,7 +285,8 @@ class ColumnMethod(Method):
         """Protect the chosen columns one by one, each with a stream of chance of its own."""
         names = [name for name in table.chosen if not table.missing(name).all()]
         categories = categories_of(table)
-        results = run.engine.map(partial(_protect_column, self), _views(table, names, categories, run))
+        views = _views(table, names, categories, run)
+        results = run.engine.map(partial(_protect_column, self), views, records=len(table))
         protected = table
         for name, result in zip(names, run.track(self.title, results, total=len(names)), strict=True):
             series = set_protected_values(table, name, result, categories=categories.get(name))

@@ -157,7 +157,7 @@ class Run:
         has travelled, draws the same and tells nobody.
         """
         there: Callable[[A, Stopped], B] | None = None
-        if self.engine.side_by_side and len(items) > 1:
+        if self.engine.n_workers and len(items) > 1:
             with suppress(StaysHereError):
                 there = partial(_work_elsewhere, work, _CarriedRun.of(self))
         if there is None:

@@ -81,6 +81,10 @@ class ColumnStore:
         """Whether columns of so many records lie in files."""
         return n >= self._min_records
 
+    def may_keep(self, series: pl.Series) -> bool:
+        """Whether a column is large, and of a type that a file can be mapped as."""
+        return self.is_large(len(series)) and series.dtype not in _IN_MEMORY
+
     def keep(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The same frame with its large columns in files; those that are there already stay as they are."""
         if not self.is_large(frame.height):
@@ -93,15 +97,33 @@ class ColumnStore:
             codes = series.to_physical()
             kept = self.keep_column(codes)
             return series if kept is codes else kept.cat.to(series.dtype)
-        if not self.is_large(len(series)) or series.dtype in _IN_MEMORY or self._has(series):
+        if not self.may_keep(series) or self._has(series):
             return series
         if series.dtype in PIECEWISE:
             starts = range(0, max(len(series), 1), _PIECE)
             return self.join_pieces(series.slice(start, _PIECE) for start in starts).alias(series.name)
-        rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(self._write(series)))).read_all()
+        path = self.write_column(series)
+        kept = self.open_column(path).alias(series.name)
+        path.unlink()
+        return kept
+
+    def write_column(self, series: pl.Series) -> Path:
+        """Write a column into a file of the folder, as one batch: it is one piece when it is opened."""
+        path = self._new_path()
+        try:
+            with _create(path) as file:
+                series.alias("").to_frame().write_ipc(file, record_batch_size=max(len(series), 1))
+        except (OSError, pl.exceptions.PolarsError):
+            path.unlink(missing_ok=True)
+            raise _full() from None
+        return path
+
+    def open_column(self, path: Path) -> pl.Series:
+        """The column that somebody wrote into a file, which stays there; it is mapped into memory."""
+        rows = self._arrow.ipc.open_file(self._arrow.BufferReader(self._map(path))).read_all()
         frame = pl.from_arrow(rows)
         assert isinstance(frame, pl.DataFrame)  # as a table of Arrow becomes
-        return frame.to_series().alias(series.name)
+        return frame.to_series()
 
     def collect_rows(self, lazy: pl.LazyFrame) -> pl.DataFrame:
         """The records of a file, read block by block, each column then put together in a file of its own."""
@@ -156,22 +178,10 @@ class ColumnStore:
     def _new_path(self) -> Path:
         return self._folder / f"{secrets.token_hex(16)}.column"
 
-    def _write(self, series: pl.Series) -> Path:
-        """Write a column as one batch, so that it is one piece when it is mapped."""
-        path = self._new_path()
-        try:
-            with _create(path) as file:
-                series.alias("").to_frame().write_ipc(file, record_batch_size=max(len(series), 1))
-        except (OSError, pl.exceptions.PolarsError):
-            path.unlink(missing_ok=True)
-            raise _full() from None
-        return path
-
     def _map(self, path: Path) -> Any:
-        """The content of a file, which leaves the folder, as a buffer of Arrow."""
+        """The content of a file as a buffer of Arrow."""
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        path.unlink()
         buffer = self._arrow.py_buffer(content)
         bisect.insort(self._starts, buffer.address)
         self._ends[buffer.address] = buffer.address + buffer.size

@@ -31,8 +31,8 @@ B = TypeVar("B")
 #: What a worker gives back: results in a file, or why there are none.
 Answer: TypeAlias = Parcel | SfumatoError | StaysHereError
 
-#: Blocks of one task: about a million records, beside which what a task costs is nothing.
-_BLOCKS_PER_TASK = 16
+#: Records of one task, beside which what a task costs is nothing.
+_RECORDS_PER_TASK = 2**20
 #: Tasks that are sent ahead for each worker.
 _TASKS_AHEAD = 2
 _RETRIES = 3
@@ -58,27 +58,28 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class ClusterEngine(StreamEngine):
-    """Blocks on the workers of a cluster, a million records at a time; summaries are folded here."""
+    """Blocks, columns and parts on the workers of a cluster, a million records at a time."""
 
     client: Any = field(default=None, kw_only=True, repr=False)
     folder: Path = field(default=Path(), kw_only=True)
     tables: Tables = field(default_factory=WeakKeyDictionary, kw_only=True, repr=False, compare=False)
 
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    def map(self, work: Callable[[A], B], items: Iterable[A], *, records: int = 0) -> Iterator[B]:
         """Apply ``work`` to every item on some worker; results come in the order of the items."""
         rest, waiting = iter(items), deque[tuple[Parcel, Any]]()
-        n_ahead = _TASKS_AHEAD * max(self._count_workers(), 1)
+        per_task = max(_RECORDS_PER_TASK // (records or self.block_records), 1)
+        n_ahead = _TASKS_AHEAD * self.n_workers
         while True:
-            while len(waiting) < n_ahead and (some := list(islice(rest, _BLOCKS_PER_TASK))):
+            while len(waiting) < n_ahead and (some := list(islice(rest, per_task))):
                 waiting.append(self._send(work, some))
             if not waiting:
                 return
             yield from self._receive(*waiting.popleft())
 
     @property
-    def side_by_side(self) -> bool:
-        """On all workers."""
-        return True
+    def n_workers(self) -> int:
+        """How many workers the scheduler knows; one, if there is none for a moment."""
+        return max(self._count_workers(), 1)
 
     def spread(
         self,

@@ -29,13 +29,16 @@ class Engine(Protocol):
         """The bytes that the process may hold beside files; None: whatever there is."""
         ...
 
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        """Apply ``work`` to every item; results come in the order of the items."""
+    def map(self, work: Callable[[A], B], items: Iterable[A], *, records: int = 0) -> Iterator[B]:
+        """Apply ``work`` to every item; results come in the order of the items.
+
+        An item is about so many ``records`` (0: a block), by which who shares the work out may group items.
+        """
         ...
 
     @property
-    def side_by_side(self) -> bool:
-        """Whether `spread` does several pieces of work at once."""
+    def n_workers(self) -> int:
+        """How many pieces of work `spread` does at once, elsewhere; 0: it does each here, in turn."""
         ...
 
     def spread(

@@ -21,14 +21,14 @@ class MemoryEngine:
     block_records: int = BLOCK_RECORDS
     memory: int | None = field(default=None, kw_only=True)
 
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    def map(self, work: Callable[[A], B], items: Iterable[A], *, records: int = 0) -> Iterator[B]:  # noqa: ARG002
         """Apply ``work`` to every item in turn."""
         return map(work, items)
 
     @property
-    def side_by_side(self) -> bool:
-        """One after the other."""
-        return False
+    def n_workers(self) -> int:
+        """None: one piece after the other."""
+        return 0
 
     def spread(
         self,

@@ -17,6 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import polars as pl
+
+from sfumato.data.column_store import active_store
 from sfumato.data.table import Table
 from sfumato.errors import WriteError
 
@@ -47,10 +50,15 @@ class Parcel:
     secrets: tuple[bytes, ...] = field(default=(), repr=False)
 
     @classmethod
-    def pack(cls, what: Any, folder: Path, tables: Tables | None = None) -> Parcel:
-        """Write something to a new file of the folder, its secrets apart; so are ``tables`` if wanted."""
+    def pack(
+        cls, what: Any, folder: Path, tables: Tables | None = None, columns: list[Path] | None = None
+    ) -> Parcel:
+        """Write something to a new file of the folder, its secrets apart.
+
+        So are ``tables``, if wanted, and large ``columns``, whose files are then listed.
+        """
         content = io.BytesIO()
-        pickler = _Pickler(content, folder, tables)
+        pickler = _Pickler(content, folder, tables, columns)
         pickler.dump(what)
         path = folder / f"{secrets.token_hex(16)}.parcel"
         beside = path.with_suffix(".part")
@@ -77,10 +85,12 @@ class Parcel:
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, folder: Path, tables: Tables | None) -> None:
+    def __init__(
+        self, file: io.BytesIO, folder: Path, tables: Tables | None, columns: list[Path] | None
+    ) -> None:
         super().__init__(file, protocol=5)
         self.secrets: list[bytes] = []
-        self._folder, self._tables = folder, tables
+        self._folder, self._tables, self._columns = folder, tables, columns
 
     def persistent_id(self, obj: Any) -> int | str | None:
         if isinstance(obj, Table) and self._tables is not None:
@@ -93,10 +103,42 @@ class _Pickler(pickle.Pickler):
     def _path_of(self, table: Table, tables: Tables) -> str:
         """Where a table lies for all parcels, as long as somebody holds it."""
         if table not in tables:
-            parcel = Parcel.pack(table, self._folder)
+            columns = list[Path]()
+            parcel = Parcel.pack(table, self._folder, columns=columns)
             tables[table] = parcel.path
-            weakref.finalize(table, parcel.remove)
+            weakref.finalize(table, _remove, [Path(parcel.path), *columns])
         return tables[table]
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Let a large column be mapped where it arrives: it is never in memory as a whole."""
+        store = active_store()
+        if self._columns is None or store is None:
+            return NotImplemented
+        if isinstance(obj, pl.DataFrame) and store.is_large(obj.height):
+            return pl.DataFrame, (obj.get_columns(),)
+        if not isinstance(obj, pl.Series):
+            return NotImplemented
+        if isinstance(obj.dtype, pl.Enum):
+            return _with_categories, (obj.to_physical(), obj.dtype)
+        if not store.may_keep(obj):
+            return NotImplemented
+        self._columns.append(store.write_column(obj))
+        return _column_at, (str(self._columns[-1]), obj.name)
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _with_categories(codes: pl.Series, dtype: pl.Enum) -> pl.Series:
+    return codes.cat.to(dtype)
+
+
+def _column_at(path: str, name: str) -> pl.Series:
+    store = active_store()
+    column = pl.read_ipc(path).to_series() if store is None else store.open_column(Path(path))
+    return column.alias(name)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -15,6 +17,9 @@ from sfumato.data.table import Table
 from sfumato.errors import quoted
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.methods.microaggregation import Microaggregation
+
+#: A record takes about as long as so many of block methods.
+_WORK = 20
 
 
 class MdavInParts(Microaggregation):
@@ -83,8 +88,24 @@ class MdavInParts(Microaggregation):
 
     def partition(self, points: Floats, run: Run) -> Ints:
         """Cut into parts and group each by MDAV."""
-        groups: Ints = kernels.groups.mdav_in_parts(points, self.k, self.part, tick=run.ticker(self.title))
+        tick = run.ticker(self.title)
+
+        def share(parts: Iterator[Floats]) -> Iterator[Ints]:
+            work = partial(_group_part, self.k)
+            for groups in run.engine.map(work, parts, records=_WORK * self.part):
+                run.check()
+                yield groups
+
+        group_each = share if run.engine.n_workers else None
+        groups: Ints = kernels.groups.mdav_in_parts(
+            points, self.k, self.part, tick=tick, group_each=group_each
+        )
         return groups
+
+
+def _group_part(k: int, points: Floats) -> Ints:
+    groups: Ints = kernels.groups.mdav(points, k)
+    return groups
 
 
 class ProjectionMicroaggregation(Microaggregation):

@@ -123,7 +123,7 @@ class SullivanNoise(Method):
         if not len(table) or not table.chosen:
             return Release.unchanged(table)
         numbers = [table.numbers(name) for name in table.chosen]
-        scores = np.stack(list(run.engine.map(_scores, numbers)), axis=1)
+        scores = np.stack(list(run.engine.map(_scores, numbers, records=len(table))), axis=1)
         moments = kernels.moments.PairwiseMoments.of(scores, np.zeros(scores.shape[1]))
         draws = [run.rng(name, "noise").standard_normal(len(table)) for name in table.chosen]
         noisy = scores + np.stack(draws, axis=1) @ mixing(self.ratio * moments.covariance())
@@ -135,7 +135,8 @@ class SullivanNoise(Method):
             )
             for place, name in enumerate(table.chosen)
         ]
-        results = run.track(self.title, run.engine.map(_map_to_ranks, work), total=len(work))
+        found_ranks = run.engine.map(_map_to_ranks, work, records=len(table))
+        results = run.track(self.title, found_ranks, total=len(work))
         protected = table
         for name, found in zip(table.chosen, results, strict=True):
             if self._keeps(table, name):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +26,7 @@ from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.persons import persons_of
 from sfumato.data.records import as_spec, read_record
 from sfumato.data.schema import Schema
-from sfumato.data.strata import strata
+from sfumato.data.strata import Stratum, strata
 from sfumato.data.table import Table
 from sfumato.errors import (
     DataError,
@@ -35,6 +37,9 @@ from sfumato.errors import (
     quoted,
 )
 from sfumato.kernels.arrays import Flags, Ints, count_distinct
+
+#: So many pieces of work at most the strata of a table are.
+_CHUNKS = 16
 
 
 @dataclass(frozen=True)
@@ -279,10 +284,8 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
     parts = list(strata(table, step.within))
     if not parts:
         return step.method.apply(table, run)
-    pieces = []
-    for stratum, rows in parts:
-        here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
-        pieces.append((Origin.of_rows(rows), step.method.apply(table.take(rows), here).of_stratum(stratum)))
+    chunks = list(_gather_strata(parts, math.ceil(len(table) / _CHUNKS)))
+    pieces = list(chain.from_iterable(run.spread(partial(_protect_strata, step.method, table), chunks)))
     release = _void_in_strata(concatenate_releases(pieces, keep_order=not step.method.gives.other_records))
     persons = persons_of(table)
     alone = [rows for _, rows in parts if count_distinct(persons[rows]) == 1]
@@ -297,6 +300,31 @@ def _protect_within(step: Step, table: Table, run: Run) -> Release:
         f"{step.method.name} cannot change {note}",
         hint="merge small strata before, or protect these columns without `within`",
     )
+
+
+def _gather_strata(
+    parts: Iterable[tuple[Stratum, Ints]], records: int
+) -> Iterator[list[tuple[Stratum, Ints]]]:
+    """Strata one after the other, together of so many records at least, but for the last."""
+    chunk, n = list[tuple[Stratum, Ints]](), 0
+    for stratum, rows in parts:
+        chunk.append((stratum, rows))
+        n += len(rows)
+        if n >= records:
+            yield chunk
+            chunk, n = [], 0
+    if chunk:
+        yield chunk
+
+
+def _protect_strata(
+    method: Method, table: Table, chunk: Sequence[tuple[Stratum, Ints]], run: Run
+) -> list[tuple[Origin, Release]]:
+    pieces = []
+    for stratum, rows in chunk:
+        here = replace(run, randomness=run.randomness.enter_stratum(stratum, rows))
+        pieces.append((Origin.of_rows(rows), method.apply(table.take(rows), here).of_stratum(stratum)))
+    return pieces
 
 
 def _void_in_strata(release: Release) -> Release:

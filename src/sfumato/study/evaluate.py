@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,9 @@ LATE: Final = "there was no time for it; more minutes, or `sfumato risk` and `sf
 
 #: The statuses of a score that has a number.
 NUMERIC_STATUSES = (Status.OK, Status.APPROXIMATE)
+
+#: Records from which on workers share the measures: each finds for itself what they have in common.
+_WORTH_SHARING = 100_000
 
 #: Makes a release of a table.
 Make: TypeAlias = Callable[[Table, Run], Release]
@@ -140,28 +143,32 @@ def evaluate(
         make = case.maker(what)
         what = make(case.table, here)
     allow_sampling = allow_sampling and not any(isinstance(each, Demand) for each in asked)
-    whole, rehearsal, scores = _Stage(case, what, allow_sampling=allow_sampling), None, dict[str, Score]()
     demands = dict(label_demands([each for each in asked if isinstance(each, Demand)]))
-    every = [(label, each.measure, each.scenario) for label, each in demands.items()]
-    every += [(str(each), each, case.scenario) for each in asked if isinstance(each, Measure)]
-    for label, measure, scenario in every:
-        stage = whole
-        try:
-            if measure.needs.control and case.control and make is not None and CONTROL not in case.resources:
-                stage = rehearsal = rehearsal or rehearse(make, case, here)
-            scores[label] = stage.score(measure, scenario, run)
-        except Cancelled:
-            if not allow_sampling or run.progress.stopped():
-                raise
-            scores[label] = Score.not_estimable(LATE)
-    return Evaluation(what, scores)
+    every = [_Question(label, each.measure, each.scenario) for label, each in demands.items()]
+    every += [_Question(str(each), each, case.scenario) for each in asked if isinstance(each, Measure)]
+    rehearsed = make is not None and bool(case.control) and CONTROL not in case.resources
+    attacks = [each for each in every if rehearsed and each.measure.needs.control]
+    whole = _Stage(case, what, allow_sampling=allow_sampling, may_be_late=allow_sampling)
+    scores = whole.answer([each for each in every if each not in attacks], run)
+    if attacks and make is not None:
+        scores |= _rehearse_in_time(make, whole, here, run).answer(attacks, run)
+    return Evaluation(what, {each.label: scores[each.label] for each in every})
+
+
+class _Question(NamedTuple):
+    """A measure that is asked about an intruder, and what its score is called."""
+
+    label: str
+    measure: Measure
+    scenario: Scenario
 
 
 @dataclass
 class _Stage:
     """What measures are asked about: of one intruder they share what they find.
 
-    Of a rehearsal ``rows`` are the records that took part; or ``failed`` says why there was none.
+    Of a rehearsal ``rows`` are the records that took part; or ``failed`` says why there was none. Scores that
+    ``may_be_late`` have no number when the time of the run is up.
     """
 
     case: EvaluationCase
@@ -169,9 +176,32 @@ class _Stage:
     rows: Ints | None = None
     failed: str = ""
     allow_sampling: bool = False
+    may_be_late: bool = False
     seen: dict[Scenario, Evidence] = field(default_factory=dict)
 
-    def score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
+    def answer(self, questions: Sequence[_Question], run: Run) -> dict[str, Score]:
+        """Score what is asked, on the workers where there are some and the table is large."""
+        n = run.engine.n_workers if len(self.case.table) >= _WORTH_SHARING else 0
+        if self.rows is not None or n < 2:  # noqa: PLR2004
+            return self._score_all(questions, run)
+        case = replace(self.case, make=None, after=None)  # which may be made by functions without a name
+        there = replace(self, case=case, seen={})
+        some = [questions[i::n] for i in range(min(n, len(questions)))]
+        found = run.spread(there._score_all, some)  # noqa: SLF001
+        return {label: score for scores in found for label, score in scores.items()}
+
+    def _score_all(self, questions: Sequence[_Question], run: Run) -> dict[str, Score]:
+        scores = {}
+        for label, measure, scenario in questions:
+            try:
+                scores[label] = self._score(measure, scenario, run)
+            except Cancelled:
+                if not self.may_be_late or run.progress.stopped():
+                    raise
+                scores[label] = Score.not_estimable(LATE)
+        return scores
+
+    def _score(self, measure: Measure, scenario: Scenario, run: Run) -> Score:
         if self.failed:
             return Score.not_estimable(self.failed)
         if scenario not in self.seen:
@@ -182,6 +212,15 @@ class _Stage:
         by_record = np.full(len(self.rows) + len(self.case.resources[CONTROL]), np.nan)
         by_record[self.rows] = score.by_record
         return replace(score, by_record=by_record)
+
+
+def _rehearse_in_time(make: Make, whole: _Stage, here: Run, run: Run) -> _Stage:
+    try:
+        return replace(rehearse(make, whole.case, here), may_be_late=whole.may_be_late)
+    except Cancelled:
+        if not whole.may_be_late or run.progress.stopped():
+            raise
+        return replace(whole, failed=LATE, seen={})
 
 
 def rehearse(make: Make, case: EvaluationCase, run: Run) -> _Stage:

@@ -25,7 +25,7 @@ FEW_RECORDS = 16
 class ThreadEngine(MemoryEngine):
     """Works on several items at once and hands the results over in order."""
 
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    def map(self, work: Callable[[A], B], items: Iterable[A], *, records: int = 0) -> Iterator[B]:  # noqa: ARG002
         """Apply ``work`` to items in four threads."""
         with ThreadPoolExecutor(4) as pool:
             yield from pool.map(work, items)
@@ -40,7 +40,7 @@ class PicklingEngine(MemoryEngine):
 
     secrets: tuple[bytes, ...] = ()
 
-    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    def map(self, work: Callable[[A], B], items: Iterable[A], *, records: int = 0) -> Iterator[B]:  # noqa: ARG002
         """Send work and item away, work on what arrives there, and fetch the result."""
         for item in items:
             there, sent = self._pickle_and_back((work, item))

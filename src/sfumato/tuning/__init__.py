@@ -98,7 +98,7 @@ def tune(
         raise ParameterError(f"the search needs {needs}", hint=hint)
     judge, budget = RecipeJudge(tuple(demands), tuple(utilities)), budget or SearchBudget()
     seconds = math.inf if budget.minutes is None else 60 * budget.minutes
-    work = None if run.engine.side_by_side else WorkClock()  # this process waits while others work
+    work = None if run.engine.n_workers else WorkClock()  # this process waits while others work
     watch = TimeBudget(seconds, clock) if clock else TimeBudget(seconds, work=work)
     whole = case.table
     plan, left = without_links(case, demands, plan or Plan())

@@ -201,7 +201,7 @@ class TrialRunner:
     ) -> Iterator[tuple[Recipe, Any]]:
         """Yield each recipe with its result as soon as it is there."""
         timed = partial(self._measure_time, stage, work)
-        if self.quiet.engine.side_by_side:
+        if self.quiet.engine.n_workers:
             for recipe, found in zip(recipes, self.quiet.spread(timed, recipes), strict=True):
                 yield recipe, self._learn_from(stage, recipe, found)
                 self._tell_of(recipe)

@@ -68,7 +68,7 @@ def test_random_columns_come_back_to_the_last_bit(tmp_path_factory, numbers, tex
 
 def test_a_column_in_a_file_is_not_written_again(store, monkeypatch):
     kept = store.keep(MIXED)
-    monkeypatch.setattr(store, "_write", lambda series: pytest.fail(f"{series.name} was written again"))
+    monkeypatch.setattr(store, "write_column", lambda series: pytest.fail(f"{series.name} was written again"))
     monkeypatch.setattr(store, "join_pieces", lambda pieces: pytest.fail("a column was written again"))
     again = store.keep(kept)
     assert_frame_equal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from threading import Event
 
@@ -18,7 +19,14 @@ from sfumato.kernels.trees.boxes import centre_and_scale
 PART_RECORDS = 50_000  # records; see the notes of `mdav_in_parts` for what this loses
 
 
-def mdav_in_parts(points: Floats, k: int, part: int = PART_RECORDS, *, tick: Tick | None = None) -> Ints:
+def mdav_in_parts(
+    points: Floats,
+    k: int,
+    part: int = PART_RECORDS,
+    *,
+    tick: Tick | None = None,
+    group_each: Callable[[Iterator[Floats]], Iterator[Ints]] | None = None,
+) -> Ints:
     r"""Group records by MDAV within parts, in groups of k to 2k − 1.
 
     While a part has more than ``part`` records (and at least :math:`4k`), it is cut across the direction in
@@ -36,6 +44,8 @@ def mdav_in_parts(points: Floats, k: int, part: int = PART_RECORDS, *, tick: Tic
         As for `mdav`.
     part : int
         Most records in a part (or 4k − 1 if that is more); cut ones have about half of it or more.
+    group_each : callable, optional
+        Applies `mdav` with this k to the points of each part, elsewhere; by default threads do.
 
     Returns
     -------
@@ -58,9 +68,13 @@ def mdav_in_parts(points: Floats, k: int, part: int = PART_RECORDS, *, tick: Tic
         return np.arange(n)
     places = centre_and_scale(points)
     parts = _cut(places, k, part, tick)
+    if group_each is None:
+        found: Iterable[Ints] = _group_each(places, k, parts, tick)
+    else:
+        found = group_each(places[records] for records in parts)
     groups = np.empty(n, dtype=np.int64)
     n_groups = 0
-    for records, of_part in zip(parts, _group_each(places, k, parts, tick), strict=True):
+    for records, of_part in zip(parts, found, strict=True):
         groups[records] = of_part + n_groups
         n_groups += int(of_part.max(initial=-1)) + 1
     return groups
