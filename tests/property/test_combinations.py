@@ -223,7 +223,7 @@ def test_numbers_and_counts_of_combinations(rows, sparse):
     ids, codes, persons = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(3))
     n_codes = 10**6 if sparse else 61
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sfumato.kernels.combinations.FEWEST", 2)  # so that few combinations outgrow it
+        patch.setattr("sfumato.kernels.combinations.FIRST_PLACES", 2)  # so that few combinations outgrow it
         numbers, n_found = kernels.combinations.refine(
             ids.astype(np.int32), 41, codes.astype(np.int32), n_codes
         )

@@ -14,7 +14,7 @@ from sfumato.kernels.compiling import njit
 from sfumato.kernels.threads import CompileAllowance
 
 DENSE = 4  # a table of all combinations is kept while it has at most so many places for each record
-FEWEST, GROWTH = 2**12, 4  # places of combinations at first, and by how much they grow
+FIRST_PLACES, GROWTH = 2**12, 4  # places of combinations at first, and by how much they grow
 SPREAD = -7046029254386353131  # 2⁶⁴ divided by the golden ratio, odd: multiplying by it spreads the keys
 _ALLOWANCE = CompileAllowance(2_000_000)  # records, by numpy
 
@@ -37,7 +37,7 @@ def refine(ids: Codes, n_ids: int, codes: Codes, n_codes: int) -> tuple[Codes, i
     refined = np.empty_like(ids)
     if n_ids * n_codes <= DENSE * len(ids) + 1024:
         return refined, _refine_dense(ids, codes, n_codes, np.full(n_ids * n_codes, -1, np.int32), refined)
-    keys, numbers, done, n_found = *_places(FEWEST), 0, 0
+    keys, numbers, done, n_found = *_places(FIRST_PLACES), 0, 0
     while True:
         done, n_found = _refine_by_hash((ids, codes), n_codes, (keys, numbers), refined, (done, n_found))
         if done == len(ids):
