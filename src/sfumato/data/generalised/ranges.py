@@ -68,14 +68,21 @@ class RecordGroups:
 
     def lowest(self, values: Values, known: Flags) -> Values:
         """The lowest of the known values of each group; the highest there can be where none is known."""
-        return np.minimum.reduceat(np.where(known, values, _limits(values)[1])[self.order], self.starts[:-1])
+        return self._extreme(values, known, _limits(values)[1], np.minimum)
 
     def highest(self, values: Values, known: Flags) -> Values:
         """The highest of the known values of each group; the lowest there can be where none is known."""
-        return np.maximum.reduceat(np.where(known, values, _limits(values)[0])[self.order], self.starts[:-1])
+        return self._extreme(values, known, _limits(values)[0], np.maximum)
+
+    def _extreme(self, values: Values, known: Flags, otherwise: Any, pick: np.ufunc) -> Values:
+        shown = values if known.all() else np.where(known, values, otherwise)
+        found: Values = pick.reduceat(shown[self.order], self.starts[:-1])
+        return found
 
     def totals(self, flags: Flags) -> Ints:
         """The number of records of each group that are flagged."""
+        if not flags.any():
+            return np.zeros(len(self), dtype=np.int64)
         counts: Ints = np.add.reduceat(flags[self.order], self.starts[:-1], dtype=np.int64)
         return counts
 
@@ -134,7 +141,7 @@ def _ranges(
     exact_ends: bool,
 ) -> tuple[pl.Series, Nodes | None]:
     missing = table.missing(name)
-    n_known = groups.totals(~missing)
+    n_known = groups.sizes - groups.totals(missing)
     covered = (n_known < groups.sizes) & ((n_known > 0) | cover_missing)
     shown = (n_known > 0) & ~covered
     if is_interval(table.frame.schema[name]):
@@ -206,7 +213,7 @@ def _ends(
     lows, highs = groups.lowest(values, known), groups.highest(values, known)
     if exact:
         return lows, highs
-    spans = groups.totals(known) > 0
+    spans = groups.totals(~known) < groups.sizes
     new_lows, new_highs = lows.copy(), highs.copy()
     cuts = groups.cuts.get(column.name)
     cuts = None if cuts is None else Cuts(cuts.below[spans], cuts.above[spans])
