@@ -16,11 +16,11 @@ Words: TypeAlias = NDArray[np.uint64]
 Flags: TypeAlias = NDArray[np.bool_]
 Values: TypeAlias = NDArray[Any]
 
-Number = TypeVar("Number", bound=np.integer)
+Number = TypeVar("Number", bound=np.number[Any])
 
 
 def distinct_numbers(numbers: NDArray[Number]) -> NDArray[Number]:
-    """The distinct whole numbers in ascending order; `numpy.unique` takes a hundred times as long."""
+    """The distinct numbers in ascending order; of whole ones `numpy.unique` takes a hundred times as long."""
     if (numbers[1:] > numbers[:-1]).all():
         return numbers
     in_order = np.sort(numbers)

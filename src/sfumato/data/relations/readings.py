@@ -21,7 +21,7 @@ from sfumato.data.generalised.nodes import WILDCARD
 from sfumato.data.generalised.suppressing import to_wildcard
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
-from sfumato.kernels.arrays import Flags, Floats, Ints
+from sfumato.kernels.arrays import Flags, Floats, Ints, distinct_numbers
 
 #: Share of a column's deviation that is no difference, however finely its values are written.
 _NO_DIFFERENCE = 1e-6
@@ -43,6 +43,8 @@ def with_open_cells(original: Table, released: Table, rows: Ints | None, names: 
         if Kind.SET in {table.schema[name].kind for table in (original, released)}:
             continue  # what a set may be is none of its values
         gone = released.missing(name)
+        if not gone.any():
+            continue
         lacking = original.missing(name)
         was = np.full(len(gone), lacking.any()) if rows is None else np.append(lacking, True)[rows]
         if (gone & ~was).any():
@@ -125,42 +127,49 @@ def with_original_numbers(original: Table, released: Table, names: Iterable[str]
 
 def _with_original_numbers(original: Table, released: Table, name: str) -> Table:
     known, shown = numbers_of_both(original, released, name)
-    if np.array_equal(known, shown, equal_nan=True):
-        return released  # as they are, in their order: what is equal need not be looked for
     is_date, dtypes = (
         original.schema[name].kind is Kind.DATE,
         [original.frame.schema[name], released.frame.schema[name]],
     )
     units = [microseconds(dtype) if is_date else 0.0 for dtype in dtypes]
     unit = units[0] if units[0] == units[1] else 1.0
-    values, examples, reach = original.remember(name, ("reach", unit), lambda: _reach(known, unit))
-    if not len(values) or np.isnan(shown).all():
+    values, reach = original.remember(name, ("reach", unit), lambda: _reach(known, unit))
+    distinct = distinct_numbers(shown[~np.isnan(shown)])
+    if not len(values) or not len(distinct):
         return released
-    after, order = np.empty(len(shown), dtype=np.int64), np.argsort(shown)
-    after[order] = np.searchsorted(values, shown[order])  # in their order they are found near each other
-    below, above = np.maximum(after - 1, 0), np.minimum(after, len(values) - 1)
-    places = np.where(np.abs(shown - values[below]) <= np.abs(values[above] - shown), below, above)
-    apart = np.abs(shown - values[places])
+    nearest = _nearest(values, distinct)
+    apart = np.abs(distinct - values[nearest])
     if not ((apart > 0) & (apart < reach)).any():
         return released
-    series, cells = released.frame[name], original.frame[name].gather(pl.Series(examples[places]))
-    is_meant = pl.Series(apart < reach)  # not where it is missing
+    examples = np.flatnonzero(~np.isnan(known))
+    examples = examples[np.unique(known[examples], return_index=True)[1]]
+    places = np.minimum(np.searchsorted(distinct, shown), len(distinct) - 1)
+    series, cells = released.frame[name], original.frame[name].gather(pl.Series(examples[nearest[places]]))
+    is_meant = pl.Series((apart < reach)[places] & ~np.isnan(shown))
     if cells.dtype != series.dtype and bool((is_meant | pl.Series(np.isnan(shown))).all()):
         series = pl.Series([None], dtype=cells.dtype).new_from_index(0, len(cells))
     return released.with_values(name, cells.cast(series.dtype).zip_with(is_meant, series))
 
 
-def _reach(known: Floats, microseconds_each: float) -> tuple[Floats, Ints, float]:
-    """The distinct values in their order, a record that has each, and how near to one another is that one."""
-    there = np.flatnonzero(~np.isnan(known))
-    values, first = np.unique(known[there], return_index=True)
+def _nearest(values: Floats, others: Floats) -> Ints:
+    """The place of the nearest of some ascending values, of two as near the first; both are distinct."""
+    after = np.searchsorted(values, others)
+    below, above = np.maximum(after - 1, 0), np.minimum(after, len(values) - 1)
+    nearest: Ints = np.where(np.abs(others - values[below]) <= np.abs(values[above] - others), below, above)
+    return nearest
+
+
+def _reach(known: Floats, microseconds_each: float) -> tuple[Floats, float]:
+    """The distinct values in their order, and how near to one another is that one."""
+    there = known[~np.isnan(known)]
+    values = distinct_numbers(there)
     if not len(values):
-        return values, first, 0.0
+        return values, 0.0
     if microseconds_each:
         unit = time_unit_of(values * microseconds_each) / microseconds_each
     else:
         decimals = decimals_of(values, fewest=-_MOST_ZEROS if len(values) >= _ROUND_VALUES else 0)
         unit = 0.0 if decimals is None else 10.0**-decimals
     exponent = int(np.frexp(np.abs(values).max())[1])  # so that no square overflows
-    spread = float(np.ldexp(np.ldexp(known[there], -exponent).std(), exponent))
-    return values, there[first], max(unit / 2, _NO_DIFFERENCE * spread)
+    spread = float(np.ldexp(np.ldexp(there, -exponent).std(), exponent))
+    return values, max(unit / 2, _NO_DIFFERENCE * spread)
