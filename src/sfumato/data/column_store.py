@@ -233,6 +233,19 @@ def map_pieces(column: pl.Series, make: Callable[[pl.Series], pl.Series]) -> pl.
     return store.map_pieces(column, make)
 
 
+def distinct_values(column: pl.Series) -> pl.Series:
+    """The distinct values of a column, in no order; of a large one that lies in a file piece by piece."""
+    store = _ACTIVE.get()
+    if store is None or not store.is_large(len(column)):
+        return column.unique()
+    found, waiting = column.clear(), list[pl.Series]()
+    for start in range(0, len(column), _PIECE):
+        waiting.append(column.slice(start, _PIECE).unique())
+        if sum(map(len, waiting)) > len(found) + _PIECE:
+            found, waiting = pl.concat([found, *waiting]).unique(), []
+    return pl.concat([found, *waiting]).unique()
+
+
 def gather(column: pl.Series, places: npt.NDArray[np.integer]) -> pl.Series:
     """The records of a column at some places; a large result is put together in a file, texts in pieces."""
     store = _ACTIVE.get()

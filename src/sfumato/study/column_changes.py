@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.core.release import Release
 from sfumato.data.codings import microseconds
-from sfumato.data.column_store import series_of
+from sfumato.data.column_store import distinct_values, series_of
 from sfumato.data.dominance import hides_each
 from sfumato.data.generalised.cover import CATEGORIES, Cover, covers_of
 from sfumato.data.generalised.intervals import is_interval, value_dtype
@@ -384,7 +384,7 @@ def _occurring(leaves: pl.Series, pair: _ColumnPair) -> Flags:
     """Which values occur in the original: `010**` stands for a hundred codes, of which a file has a few."""
     if pair.original.is_generalised(pair.name):
         return np.ones(len(leaves), dtype=bool)
-    values = pair.original.frame[pair.name].drop_nulls().unique().cast(leaves.dtype, strict=False)
+    values = distinct_values(pair.original.frame[pair.name].drop_nulls()).cast(leaves.dtype, strict=False)
     return leaves.is_in(values.implode()).to_numpy()
 
 

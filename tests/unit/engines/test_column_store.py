@@ -19,6 +19,7 @@ from sfumato.data.column_store import (
     ColumnStore,
     active_store,
     collect,
+    distinct_values,
     gather,
     map_pieces,
     series_of,
@@ -254,3 +255,18 @@ def test_records_are_gathered_piece_by_piece_as_at_once(tmp_path, dtype, monkeyp
             assert_series_equal(gather(longer, places), column.gather(places))
     assert_series_equal(gather(column, np.arange(9)), column.slice(0, 9))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", [*PIECEWISE, pl.Categorical, pl.Date, pl.Boolean], ids=str)
+def test_distinct_values_of_pieces_are_those_of_the_whole(tmp_path, dtype, monkeypatch):
+    """Few values that come again, and as many as records; with missing ones."""
+    monkeypatch.setattr("sfumato.data.column_store._PIECE", 7)
+    chance = np.random.default_rng(4)
+    text_or_own = pl.String if dtype == pl.Categorical else dtype
+    column = random_column(text_or_own, 60, chance).cast(dtype)
+    for each in (column, column.gather(chance.integers(0, 5, 90)), column.clear(), column.slice(0, 1)):
+        with ColumnStore(tmp_path, min_records=2).active():
+            found = distinct_values(each)
+        assert found.dtype == each.dtype
+        assert len(found) == each.n_unique()
+        assert set(found.cast(pl.String).to_list()) == set(each.cast(pl.String).to_list())

@@ -18,6 +18,7 @@ import polars as pl
 from polars.datatypes import DataTypeClass
 
 from sfumato.data.classes.packing import blocks
+from sfumato.data.column_store import distinct_values
 from sfumato.data.generalised.cut_codes import STAR, SortedValues, stands_for
 from sfumato.errors import DataError, count_noun
 from sfumato.kernels.arrays import Codes, Flags, Ints, distinct_numbers
@@ -207,7 +208,7 @@ class Nodes:
 
 def on_distinct(column: pl.Series, function: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Apply ``function`` to the distinct values only; what is missing stays missing."""
-    distinct = (column.drop_nulls() if column.null_count() else column).unique()
+    distinct = distinct_values(column.drop_nulls() if column.null_count() else column)
     if len(distinct) == len(column):
         return function(column).alias(column.name)
     places = pl.Series(np.arange(len(distinct), dtype=np.uint32))

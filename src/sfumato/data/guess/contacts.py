@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import distinct_values
 from sfumato.data.generalised.text_forms import named_in, to_text, values_named
 from sfumato.data.guess import words
 from sfumato.data.guess.facts import MOST_SHARE
@@ -117,7 +118,7 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     column, series, nodes = table.schema[name], table.frame[name], table.nodes.get(name)
     texts = [str(text) for text in (column.label, *column.order, *(label for _, label in column.labels))]
     if nodes is not None:
-        used = series.unique().drop_nulls()
+        used = distinct_values(series).drop_nulls()
         texts += values_named(nodes, nodes.codes(used))
         labels = used.cast(pl.String)
         labels = labels.filter(labels != to_text(used, nodes))
@@ -125,7 +126,7 @@ def shown_texts(table: Table, name: str) -> pl.Series:
     elif isinstance(series.dtype, pl.List):
         texts += series.explode().unique().drop_nulls().cast(pl.String, strict=False).drop_nulls().to_list()
     elif series.dtype in (pl.String, pl.Categorical, pl.Enum):
-        texts += series.unique().drop_nulls().cast(pl.String).to_list()
+        texts += distinct_values(series).drop_nulls().cast(pl.String).to_list()
     return pl.Series(name, texts, dtype=pl.String).unique()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data.column_store import distinct_values
 from sfumato.data.guess.words import CONCEPTS, FILLERS, GRADES, LABELS, QUANTITIES, Concept
 from sfumato.data.schema import Column, Kind, Role
 
@@ -82,13 +83,15 @@ class Facts:
 
     @cached_property
     def _not_null(self) -> pl.Series:
-        series = self.series.fill_nan(None) if self.series.dtype.is_float() else self.series
+        series = self.series
+        if series.dtype.is_float() and series.is_nan().any():
+            series = series.fill_nan(None)
         return series.drop_nulls()
 
     @cached_property
     def _unique(self) -> pl.Series:
         comparable = not self.series.dtype.is_nested() and self.series.dtype != pl.Object
-        return self._not_null.unique() if comparable else self.series.clear()
+        return distinct_values(self._not_null) if comparable else self.series.clear()
 
     @cached_property
     def blanks(self) -> bool:

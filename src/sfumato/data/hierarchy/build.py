@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import distinct_values
 from sfumato.data.generalised.cut_codes import codes_of
 from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import WILDCARD, Values, canonical_text
@@ -178,7 +179,7 @@ def hierarchy_name(name: str, values: Values) -> str:
 def distinct_texts(values: Values) -> pl.Series:
     """The distinct values in their own order, as text."""
     series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
-    return canonical_text(series.unique().sort()).drop_nulls()
+    return canonical_text(distinct_values(series).sort()).drop_nulls()
 
 
 def _exact_fraction(number: Any) -> Fraction:
