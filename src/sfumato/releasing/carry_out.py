@@ -29,6 +29,9 @@ from sfumato.study.evaluate import EvaluationCase, Make
 #: Called with a plan, its table and the run with its resources, before the work on it begins.
 Loaded = Callable[[Plan, Table, Run], None]
 
+#: Records from which on it takes a while to judge and write what was protected.
+_WORTH_TELLING = 100_000
+
 
 def carry_out(
     plan: Plan,
@@ -120,10 +123,13 @@ def _carry_out(
         changes = {what: max(changes.get(what, 0), own.get(what, 0)) for what in {**changes, **own}}
     beside = count_beside(plan, table, made[0], run)
     case = EvaluationCase(table, resources=run.resources, control=plan.control, make=maker(plan, protect))
+    _tell_phase(table, run, "judging the release")
     judgements = (*_judge(plan, case, made, run), *beside.judgements)
+    _tell_phase(table, run, "counting what changed")
     member = None if plan.series is None else SeriesMember.of(plan, table, made[0], run)
     lost, stake = losses(table, made[0]), key_exposure_of(plan, table, made[0], run)
     if plan.output.shuffle:
+        _tell_phase(table, run, "shuffling the records")
         made = [_shuffle_records(each, table, run.at("copy", i) if i else run) for i, each in enumerate(made)]
     notes = (
         *notes_of(table, made[0], lost),
@@ -139,6 +145,12 @@ def _carry_out(
     return TableOutcome(
         plan, table, made[0], judgements, broken, changes, lost, stake, notes, further, member, beside, case
     )
+
+
+def _tell_phase(table: Table, run: Run, phase: str) -> None:
+    """Say what of a large table is done now; of a small one it is done before anybody has read it."""
+    if len(table) >= _WORTH_TELLING:
+        run.tell(phase, 0, 0)
 
 
 def maker(plan: Plan, protect: Make | None = None) -> Make:

@@ -49,7 +49,8 @@ LATE: Final = "there was no time for it; more minutes, or `sfumato risk` and `sf
 #: The statuses of a score that has a number.
 NUMERIC_STATUSES = (Status.OK, Status.APPROXIMATE)
 
-#: Records from which on workers share the measures: each finds for itself what they have in common.
+#: Records from which on measures take long enough to be told of, and workers share them: each finds for
+#: itself what they have in common.
 _WORTH_SHARING = 100_000
 
 #: Makes a release of a table.
@@ -192,8 +193,11 @@ class _Stage:
 
     def _score_all(self, questions: Sequence[_Question], run: Run) -> dict[str, Score]:
         scores = {}
-        for label, measure, scenario in questions:
+        is_long = len(self.case.table) >= _WORTH_SHARING
+        for place, (label, measure, scenario) in enumerate(questions):
             try:
+                if is_long:
+                    run.tell("measures scored", place, len(questions))
                 scores[label] = self._score(measure, scenario, run)
             except Cancelled:
                 if not self.may_be_late or run.progress.stopped():
