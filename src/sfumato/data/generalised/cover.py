@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from sfumato.data.classes.packing import distinct_of, fits
+from sfumato.data.classes.packing import distinct_of
 from sfumato.data.codings import codes_of_both, microseconds
 from sfumato.data.generalised.intervals import ends, is_interval, value_dtype
 from sfumato.data.generalised.nodes import WILDCARD, DType, Nodes, match_leaves, parse_exact
@@ -32,6 +32,9 @@ CATEGORIES = frozenset({Kind.NOMINAL, Kind.ORDINAL})
 
 #: Labels whose leaves are told apart at a time: with the number of a leaf they fit into one of 64 bits.
 _BITS = 32
+
+#: Pairs of a label and a value that are looked up in a table of flags: so many for each cell, and at least.
+_FLAGS_PER_CELL, _FEW_FLAGS = 16, 2**16
 
 
 class Runs(NamedTuple):
@@ -134,11 +137,11 @@ class LabelSets:
     def hold(self, codes: Ints, numbers: Floats) -> Flags:
         """Whether the number beside each label is one of its values."""
         grid, keys = self._ranks
-        n_cells, ranks = len(self.sizes) * (len(grid) + 1), np.searchsorted(grid, numbers)
+        n_pairs, ranks = len(self.sizes) * (len(grid) + 1), np.searchsorted(grid, numbers)
         is_value: Flags = np.append(grid, np.nan)[ranks] == numbers
         wanted = codes * (len(grid) + 1) + ranks
-        if fits(n_cells, len(codes)):  # a look-up is many times as fast as a search
-            members = np.zeros(n_cells, dtype=np.bool_)
+        if n_pairs <= max(_FLAGS_PER_CELL * len(codes), _FEW_FLAGS):  # many times as fast as a search
+            members = np.zeros(n_pairs, dtype=np.bool_)
             members[keys] = True
             is_value &= members[wanted]
         else:
