@@ -408,7 +408,7 @@ def test_columns_travel_alone():
     sent = []
 
     class Ear(MemoryEngine):
-        def map(self, work, items):
+        def map(self, work, items, *, records=0):
             for item in items:
                 sent.append(item)
                 yield work(item)
