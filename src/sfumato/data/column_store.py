@@ -246,6 +246,15 @@ def distinct_values(column: pl.Series) -> pl.Series:
     return pl.concat([found, *waiting]).unique()
 
 
+def count_values(column: pl.Series) -> pl.DataFrame:
+    """Each ``value`` of a column and how often it occurs, ``n``, in no order; piece by piece as above."""
+    store = _ACTIVE.get()
+    step = _PIECE if store is not None and store.is_large(len(column)) else max(len(column), 1)
+    pieces = (column.slice(start, step).alias("value") for start in range(0, max(len(column), 1), step))
+    counts = pl.concat([each.value_counts(name="n") for each in pieces])
+    return counts.group_by("value").agg(pl.col("n").sum())
+
+
 def gather(column: pl.Series, places: npt.NDArray[np.integer]) -> pl.Series:
     """The records of a column at some places; a large result is put together in a file, texts in pieces."""
     store = _ACTIVE.get()

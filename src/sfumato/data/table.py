@@ -12,7 +12,14 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.classes.packing import blocks
-from sfumato.data.column_store import active_store, gather, map_pieces, series_of, store_columns
+from sfumato.data.column_store import (
+    active_store,
+    distinct_values,
+    gather,
+    map_pieces,
+    series_of,
+    store_columns,
+)
 from sfumato.data.digest import BLOCK_RECORDS, digest_of
 from sfumato.data.generalised.intervals import is_interval
 from sfumato.data.generalised.nodes import Nodes
@@ -364,7 +371,7 @@ def _distinct(values: pl.Series) -> pl.Series:
     """Each value once; whole numbers that lie close to each other are ticked off, and come in their order."""
     span = _span(values, values.clear())
     if span is None or values.null_count():
-        return values.unique()
+        return distinct_values(values)
     seen = np.zeros(span[1] - span[0] + 1, dtype=np.bool_)
     for _, offsets in _above(span[0], values):
         seen[offsets] = True

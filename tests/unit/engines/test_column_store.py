@@ -19,6 +19,7 @@ from sfumato.data.column_store import (
     ColumnStore,
     active_store,
     collect,
+    count_values,
     distinct_values,
     gather,
     map_pieces,
@@ -266,7 +267,8 @@ def test_distinct_values_of_pieces_are_those_of_the_whole(tmp_path, dtype, monke
     column = random_column(text_or_own, 60, chance).cast(dtype)
     for each in (column, column.gather(chance.integers(0, 5, 90)), column.clear(), column.slice(0, 1)):
         with ColumnStore(tmp_path, min_records=2).active():
-            found = distinct_values(each)
+            found, counts = distinct_values(each), count_values(each)
+        assert_frame_equal(counts, each.alias("value").value_counts(name="n"), check_row_order=False)
         assert found.dtype == each.dtype
         assert len(found) == each.n_unique()
         assert set(found.cast(pl.String).to_list()) == set(each.cast(pl.String).to_list())

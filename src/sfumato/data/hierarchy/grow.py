@@ -15,6 +15,7 @@ from itertools import count
 import numpy as np
 import polars as pl
 
+from sfumato.data.column_store import count_values
 from sfumato.data.generalised.nodes import WILDCARD, Nodes, Values, canonical_text
 from sfumato.data.generalised.text_forms import to_text
 from sfumato.data.hierarchy.build import (
@@ -78,7 +79,7 @@ def present_values(column: Column, values: pl.Series) -> pl.Series:
     """The values of a column that are neither missing nor codes for it."""
     values = values.alias(column.name)
     missing = Table(values.to_frame(), Schema((column,))).missing(column.name)
-    return values.filter(pl.Series(~missing))
+    return values.filter(pl.Series(~missing)) if missing.any() else values
 
 
 # Numbers -----------------------------------------------------------------------------------------------
@@ -317,7 +318,10 @@ def from_frequencies(
         raise ParameterError(f"`few` must be at least 2 and `levels` at least 1, got: `{few}` and `{levels}`")
     series = _present(values, name)
     leaves = distinct_texts(series)
-    counts = canonical_text(series).alias("leaf").value_counts(name="n")
+    counted = count_values(series)
+    counts = (
+        counted.select(leaf=canonical_text(counted["value"]), n="n").group_by("leaf").agg(pl.col("n").sum())
+    )
     found = pl.DataFrame({"leaf": leaves, "name": _leaf_names(leaves, labels)})
     found = found.join(counts, on="leaf", how="left", maintain_order="left")
     names = found.group_by("name", maintain_order=True).agg(pl.col("n").sum()).with_row_index("place")
