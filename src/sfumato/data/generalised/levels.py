@@ -67,12 +67,12 @@ class KeyLevels:
         if unseen != "root" and (found == UNSEEN).any():
             present = pl.Series(~gone)
             hierarchy.require(series.filter(present), name)
-        present_leaves, codes = np.unique(found[found != MISSING], return_inverse=True)
-        coded = np.empty(len(series), dtype=np.int32)
-        coded[:] = 0
-        coded[found != MISSING] = codes + 1
-        leaves = np.append(none, present_leaves.astype(np.int32))
-        return cls(column, hierarchy, series.dtype, leaves, coded)
+        places = np.append(np.int32(UNSEEN), np.arange(hierarchy.levels.height, dtype=np.int32))
+        code_of = np.zeros(len(places) + 1, dtype=np.int32)  # the last two are of UNSEEN and MISSING
+        code_of[found] = 1
+        present = places[code_of[places] > 0]
+        code_of[present], code_of[MISSING] = np.arange(1, len(present) + 1), 0
+        return cls(column, hierarchy, series.dtype, np.append(none, present), code_of[found])
 
     def take(self, rows: Ints) -> KeyLevels:
         """Some of the records, coded by the values that they have."""
