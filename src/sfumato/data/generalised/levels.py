@@ -70,9 +70,9 @@ class KeyLevels:
         places = np.append(np.int32(UNSEEN), np.arange(hierarchy.levels.height, dtype=np.int32))
         code_of = np.zeros(len(places) + 1, dtype=np.int32)  # the last two are of UNSEEN and MISSING
         code_of[found] = 1
-        present = places[code_of[places] > 0]
-        code_of[present], code_of[MISSING] = np.arange(1, len(present) + 1), 0
-        return cls(column, hierarchy, series.dtype, np.append(none, present), code_of[found])
+        leaves = places[code_of[places] > 0]
+        code_of[leaves], code_of[MISSING] = np.arange(1, len(leaves) + 1), 0
+        return cls(column, hierarchy, series.dtype, np.append(none, leaves), code_of[found])
 
     def take(self, rows: Ints) -> KeyLevels:
         """Some of the records, coded by the values that they have."""

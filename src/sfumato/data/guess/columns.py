@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.data.column_store import count_values
 from sfumato.data.guess.facts import Facts, Guess, KindSign, normalise_name
 from sfumato.data.guess.kind import generalised_form, kind_of
 from sfumato.data.guess.person_numbers import PersonNumber, find_member_number, find_person_number
@@ -62,7 +63,7 @@ def is_shared_key(table: Table, column: Column) -> bool:
     (by_values,) = guess(shown)
     if column.role is not Role.KEY or by_values.column.role is Role.IDENTIFIER:
         return False
-    shares = shown.drop_nulls().group_by("column").len()["len"]
+    shares = count_values(shown["column"].drop_nulls())["n"]
     return len(shares) > 0 and int(shares.min()) > 1  # type: ignore[arg-type]
 
 
