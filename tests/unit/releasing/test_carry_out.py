@@ -350,6 +350,15 @@ def test_a_doubtful_score_opens_no_gate(plan, monkeypatch, score, tmp_path):
     assert files(tmp_path) == ["people.csv"]
 
 
+@pytest.mark.parametrize("records", [RECORDS, RECORDS + 1])
+def test_what_is_done_of_a_large_table_after_its_steps_is_told(plan, monkeypatch, records):
+    seen = []
+    monkeypatch.setattr("sfumato.releasing.carry_out._WORTH_TELLING", records)
+    carry_out(plan, Run(seed=1, progress=Progress(lambda event: seen.append(event.task))))
+    phases = ["judging the release", "counting what changed", "shuffling the records"]
+    assert [each for each in seen if each in phases] == (phases if records <= RECORDS else [])
+
+
 def test_measures_judge_the_release_as_it_is_and_not_the_shuffled_rows(plan):
     """A release that changes nothing is as risky as can be, shuffled or not."""
     requirement = Requirement.parse("rank-linkage >= 0")
