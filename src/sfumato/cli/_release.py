@@ -54,7 +54,8 @@ def announce_plan(plan: Plan, table: Table, run: Run, *, quiet: bool) -> None:
     asked = {(str(each.measure), each.scenario.name): each.measure for each in plan.demands}
     scenario, resources = plan.scenarios[0], run.resources
     work = PlannedWork(plan.recipe, tuple(asked.values()), scenario=scenario, resources=resources)
-    announce(work, table, run, quiet=quiet)
+    # Beyond that, what leaves together is judged, losses are counted, and files are written.
+    announce(work, table, run, quiet=quiet, what="protecting alone")
 
 
 def tell(outcome: PlanOutcome, *, quiet: bool) -> None:

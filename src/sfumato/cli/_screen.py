@@ -73,11 +73,12 @@ def announce(
     run: Run,
     *,
     quiet: bool = False,
+    what: str = "this",
     at_most: float | None = None,
 ) -> None:
     """Say what work on a table will cost, where that is worth knowing; small tables are not even tried.
 
-    ``at_most`` are the seconds after which it is ended.
+    ``what`` the work is called; ``at_most`` are the seconds after which it is ended.
     """
     from sfumato.study.cost import FREE_UP_TO_RECORDS, duration, estimate
 
@@ -86,7 +87,7 @@ def announce(
     if at_most is not None and large and (cost is None or cost.seconds >= at_most):
         say(f"this takes about {duration(at_most)}, the limit of --minutes; Ctrl-C stops it cleanly")
     elif cost is not None and cost.worth_telling:
-        say(f"this takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
+        say(f"{what} takes {cost.sentence()} ({cost.basis}); Ctrl-C stops it cleanly")
 
 
 def emit_json(value: Any) -> None:
