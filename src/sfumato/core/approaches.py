@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -53,15 +54,28 @@ class Approach:
     fills_values: bool = False
 
 
-def approaches(evidence: Evidence) -> tuple[Approach, ...]:
-    """The plain approach first; where a release is judged, one for each relation that it keeps."""
+def approaches(evidence: Evidence, *, round_numbers: bool = True) -> tuple[Approach, ...]:
+    """The plain approach first; where a release is judged, one for each relation that it keeps.
+
+    Who does not ``round_numbers`` is not made to wait for those that do: each column is sorted for them.
+    """
     if evidence.protected is None or evidence.sampling.ignore_person_links:
         return (Approach(evidence),)
-    return evidence.remember("approaches", lambda: tuple(_approaches(evidence)))
+    parts = [_plain_approaches, _further_approaches]
+    if round_numbers:
+        parts.insert(1, _snapping_approaches)
+    found = (evidence.remember(part, lambda part=part: (*part(evidence),)) for part in parts)
+    return tuple(chain.from_iterable(found))
 
 
-def _approaches(evidence: Evidence) -> Iterator[Approach]:
-    for each in (Approach(evidence), *_snapping_approaches(evidence), *_comparing(evidence)):
+def _plain_approaches(evidence: Evidence) -> Iterator[Approach]:
+    plain = Approach(evidence)
+    yield plain
+    yield from _wildcard_approaches(plain)
+
+
+def _further_approaches(evidence: Evidence) -> Iterator[Approach]:
+    for each in _comparing(evidence):
         yield each
         yield from _wildcard_approaches(each)
     for informed in _approaches_by_inference(evidence):
@@ -81,7 +95,10 @@ def _snapping_approaches(evidence: Evidence) -> Iterator[Approach]:
         "original numbers", lambda: with_original_numbers(original, released, evidence.shared_columns)
     )
     if read is not released:
-        yield Approach(evidence.read_as(read), "with numbers as fine as the original's", rounds_numbers=True)
+        name = "with numbers as fine as the original's"
+        snapped = Approach(evidence.read_as(read), name, rounds_numbers=True)
+        yield snapped
+        yield from _wildcard_approaches(snapped)
 
 
 def _wildcard_approaches(approach: Approach) -> Iterator[Approach]:

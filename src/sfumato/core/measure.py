@@ -365,7 +365,8 @@ class Measure(Component):
         """
         if self.aspect == "utility":
             return self._score_once(evidence.with_all_columns, run)
-        plain, *further = approaches(self.among_people(evidence.with_known_values))
+        evidence = self.among_people(evidence.with_known_values)
+        plain, *further = approaches(evidence, round_numbers=self.compares_equal())
         score = self._score_once(plain.evidence, run)
         unseen = ""
         for each in further:

@@ -131,7 +131,8 @@ def _weight_averaging_note(
 
 def _related_column_notes(original: Table, release: Release, unchanged: AbstractSet[str]) -> Iterator[str]:
     """Columns left as they were that may give a changed key back; what surely does is judged, and said so."""
-    judged = [each for each in approaches(Evidence(original, release)) if each.by and not each.opens_cells]
+    found = approaches(Evidence(original, release), round_numbers=False)  # which are by no column
+    judged = [each for each in found if each.by and not each.opens_cells]
     yield from (f"risks are judged also for an intruder who reads the release {each.name}" for each in judged)
     schema, used = original.schema, {name for each in judged for name in each.by}
     there = [each for each in schema.columns if each.name in release.reading().schema]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
@@ -103,47 +103,61 @@ def rank_tables(measure: Measure, evidence: Evidence, run: Run) -> RankedTables 
     Records that lack a value are set aside, and before them columns of which a table has no value at all.
     """
     names = measure.columns(evidence)
-    columns = [numbers_in_order(evidence, name) for name in names]
-    there = [not any(np.isnan(side).all() for side in column) for column in columns]
-    ranked_names = tuple(name for name, has in zip(names, there, strict=True) if has)
-    if not ranked_names:
+    columns = {name: numbers_in_order(evidence, name) for name in names}
+    columns = {name: both for name, both in columns.items() if not any(np.isnan(each).all() for each in both)}
+    if not columns:
         return "no column has a value in both tables"
-    original, released = (
-        np.column_stack([column[side] for column, has in zip(columns, there, strict=True) if has])
-        for side in (0, 1)
-    )
+    original, released = ([both[side] for both in columns.values()] for side in (0, 1))
     rows, sampled = evidence.source_rows, 0
     if rows is not None:
-        original, released = original[rows[rows >= 0]], released[rows >= 0]
-        whole = ~(np.isnan(original).any(axis=1) | np.isnan(released).any(axis=1))
-        incomplete = int((~whole).sum())
-        original, released = original[whole], released[whole]
+        original = _rows_of(original, rows[rows >= 0])
+        released = _rows_of(released, np.flatnonzero(rows >= 0))
+        whole = _whole_rows(original + released)
+        incomplete = len(original[0]) - len(whole)
+        original, released = (_rows_of(side, whole) for side in (original, released))
     else:
-        n_all = len(original) + len(released)
-        original, released = (side[~np.isnan(side).any(axis=1)] for side in (original, released))
-        incomplete = n_all - len(original) - len(released)
-        sampled = max(len(original), len(released)) if len(original) != len(released) else 0
+        n_all = len(original[0]) + len(released[0])
+        original, released = (_rows_of(side, _whole_rows(side)) for side in (original, released))
+        sizes = len(original[0]), len(released[0])
+        incomplete = n_all - sum(sizes)
+        sampled = max(sizes) if sizes[0] != sizes[1] else 0
         original, released = _same_size(original, released, run)
-    if not len(original):
+    if not len(original[0]):
         return "every record lacks some value"
     details: dict[str, float | int | str] = {
-        "columns": len(ranked_names),
-        "columns_left_out": len(evidence.known_columns) - len(ranked_names),
-        "records": len(original),
+        "columns": len(columns),
+        "columns_left_out": len(evidence.known_columns) - len(columns),
+        "records": len(original[0]),
         "incomplete": incomplete,
         **({"sampled": f"of {sampled}"} if sampled else {}),
     }
-    pair = RankedTables(rank_basis(original), rank_basis(released), ranked_names, details)
+    pair = RankedTables(rank_basis(original), rank_basis(released), tuple(columns), details)
     details |= _constant_columns(pair)
     return pair
 
 
-def _same_size(original: Floats, released: Floats, run: Run) -> tuple[Floats, Floats]:
+def _rows_of(columns: list[Floats], rows: Ints) -> list[Floats]:
+    """Some rows of all columns; the columns as they are if these are all of them."""
+    n = len(columns[0])
+    is_all = len(rows) == n and np.array_equal(rows, np.arange(n))
+    return columns if is_all else [column[rows] for column in columns]
+
+
+def _whole_rows(columns: list[Floats]) -> Ints:
+    """The records that have a value in every column."""
+    whole = np.ones(len(columns[0]), dtype=np.bool_)
+    for column in columns:
+        whole &= ~np.isnan(column)
+    return np.flatnonzero(whole)
+
+
+def _same_size(original: list[Floats], released: list[Floats], run: Run) -> tuple[list[Floats], list[Floats]]:
     """Sample the larger of two tables, by what its records are: their order in the file is no evidence."""
-    size, rng = min(len(original), len(released)), run.rng("sample")
+    sizes = len(original[0]), len(released[0])
+    size, rng = min(sizes), run.rng("sample")
     first, second = (
-        side if len(side) == size else side[np.lexsort(side.T)[rng.choice(len(side), size, replace=False)]]
-        for side in (original, released)
+        side if n == size else _rows_of(side, np.lexsort(side)[rng.choice(n, size, replace=False)])
+        for side, n in zip((original, released), sizes, strict=True)
     )
     return first, second
 
@@ -170,7 +184,8 @@ NOTHING = 1e-9
 BLOCK = 4096
 
 
-class RankBasis(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RankBasis:
     """The ranks of a table as an orthonormal basis, and each column in it."""
 
     ranks: Floats  # [m, n] mid-ranks, column by column
@@ -179,27 +194,53 @@ class RankBasis(NamedTuple):
     constant: tuple[int, ...]
     redundant: tuple[int, ...]
 
+    @cached_property
+    def tied(self) -> tuple[bool, ...]:
+        """Of each column, whether some records share a rank."""
+        return tuple(_has_ties(row) for row in self.ranks)
 
-def rank_basis(values: Floats) -> RankBasis:
+    @cached_property
+    def order(self) -> Ints:
+        """The records by what they are, not by where they stand: the order of a file is no evidence."""
+        keys = np.zeros(self.ranks.shape[1])
+        for number, column in enumerate(self.ranks, start=1):
+            keys += np.sin(number) * column  # no sum of whole multiples of these is 0
+        return np.argsort(keys)
+
+
+def _has_ties(ranks: Floats) -> bool:
+    """Whether mid-ranks are other than the numbers from 1 to n."""
+    seen = np.zeros(len(ranks) + 1, dtype=np.bool_)
+    seen[ranks.astype(np.int64)] = True
+    return int(seen.sum()) < len(ranks)
+
+
+def rank_basis(columns: list[Floats]) -> RankBasis:
     """Rank complete columns and make a basis of them, by QR: of blocks, then of what is left of each."""
-    n, m = values.shape
-    ranks = np.stack([kernels.ranks.midranks(column) for column in np.ascontiguousarray(values.T)])
-    centred = np.ascontiguousarray(ranks.T) - (n + 1) / 2
-    lengths = np.sqrt(np.einsum("ij,ij->j", centred, centred))
-    centred /= np.where(lengths > 0, lengths, 1.0)
-    blocks = [np.linalg.qr(centred[start : start + BLOCK], mode="r") for start in range(0, n, BLOCK)]
+    m, n = len(columns), len(columns[0])
+    ranks = np.empty((m, n))
+    for place, column in enumerate(columns):
+        ranks[place] = kernels.ranks.midranks(column)
+    lengths = np.array([np.linalg.norm(row - (n + 1) / 2) for row in ranks])
+    scales = np.where(lengths > 0, lengths, 1.0)
+    parts = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
+
+    def centred(part: slice, chosen: Ints) -> Floats:
+        """Some columns of a block of records, of length 1 around 0."""
+        return ((ranks[chosen, part] - (n + 1) / 2) / scales[chosen, None]).T
+
+    blocks = [np.linalg.qr(centred(part, np.arange(m)), mode="r") for part in parts]
     triangle, pivots = qr(np.vstack(blocks), mode="r", pivoting=True, check_finite=False)
-    size = min(triangle.shape)
-    rank = int((np.abs(np.diagonal(triangle)[:size]) > REDUNDANT).sum())
-    parts = np.zeros((rank, m))
-    parts[:, pivots] = triangle[:rank]
+    rank = int((np.abs(np.diagonal(triangle)[: min(triangle.shape)]) > REDUNDANT).sum())
+    weights = np.zeros((rank, m))
+    weights[:, pivots] = triangle[:rank]
     inverse = solve_triangular(triangle[:rank, :rank], np.eye(rank))
     basis = np.empty((n, rank))
-    for start in range(0, n, BLOCK):
-        basis[start : start + BLOCK] = centred[start : start + BLOCK, pivots[:rank]] @ inverse
+    for part in parts:
+        basis[part] = centred(part, pivots[:rank]) @ inverse
     constant = tuple(np.flatnonzero(lengths == 0).tolist())
     redundant = tuple(sorted(set(pivots[rank:].tolist()) - set(constant)))
-    return RankBasis(ranks, basis, parts, constant, redundant)
+    return RankBasis(ranks, basis, weights, constant, redundant)
 
 
 def inner_products(first: Floats, second: Floats, partner: Ints | None = None) -> Floats:

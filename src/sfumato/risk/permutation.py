@@ -17,6 +17,7 @@ from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._ranked_tables import (
     NOTHING,
     PermutationMeasure,
+    RankBasis,
     RankedTables,
     inner_products,
     rank_tables,
@@ -35,10 +36,13 @@ class _CanonicalMeasure(PermutationMeasure):
         pair = evidence.remember("permutation model, pairs", lambda: rank_tables(self, evidence, run))
         if isinstance(pair, str) or pair.reason:
             return Score.not_estimable(pair if isinstance(pair, str) else str(pair.reason))
-        left = protection(inner_products(pair.original.basis, pair.released.basis))
+        products = evidence.remember(
+            "permutation model, products", lambda: inner_products(pair.original.basis, pair.released.basis)
+        )
+        left = protection(products)
         return Score(
             value=self.of(left),
-            by_column=_by_column(pair),
+            by_column=_by_column(pair, products),
             details={**pair.details, "largest_correlation": float(np.sqrt(1 - left[0]))},
         )
 
@@ -47,13 +51,9 @@ class _CanonicalMeasure(PermutationMeasure):
         raise NotImplementedError  # abstract
 
 
-def _by_column(pair: RankedTables) -> dict[str, float]:
+def _by_column(pair: RankedTables, products: Floats) -> dict[str, float]:
     """1 − ρ² of each column with its own release."""
-    both = np.einsum(
-        "ij,ij->j",
-        pair.original.parts,
-        inner_products(pair.original.basis, pair.released.basis) @ pair.released.parts,
-    )
+    both = np.einsum("ij,ij->j", pair.original.parts, products @ pair.released.parts)
     varies = set(range(len(pair.names))) - set(pair.original.constant) - set(pair.released.constant)
     return {pair.names[i]: float(np.clip(1 - both[i] ** 2, 0.0, 1.0)) for i in sorted(varies)}
 
@@ -210,11 +210,11 @@ class SortedCorrelations(PermutationMeasure):
         spans = [span(np.delete(each.parts, j, axis=1)) for each in (pair.original, pair.released)]
         if not all(each.shape[1] for each in spans):
             return np.empty(0)
-        tied = any(_has_ties(each.ranks[j]) for each in (pair.original, pair.released))
+        tied = pair.original.tied[j] or pair.released.tied[j]
         drawn = []
         for draw in range(self.draws if tied else 1):
             rng = run.rng("ties", pair.names[j], str(draw))
-            original, released = (_places(each.ranks, j, rng) for each in (pair.original, pair.released))
+            original, released = (_places(each, j, rng) for each in (pair.original, pair.released))
             order = np.empty(len(released), dtype=np.int64)
             order[released] = np.arange(len(released))
             products = inner_products(pair.original.basis, pair.released.basis, order[original])
@@ -236,26 +236,16 @@ def _mark_as_random(score: Score, between: tuple[float, float], *, sampled: bool
     )  # fmt: skip
 
 
-def _has_ties(ranks: Floats) -> bool:
-    """Whether mid-ranks are other than the numbers from 1 to n."""
-    seen = np.zeros(len(ranks) + 1, dtype=np.bool_)
-    seen[ranks.astype(np.int64)] = True
-    return int(seen.sum()) < len(ranks)
-
-
-def _places(ranks: Floats, j: int, rng: np.random.Generator) -> Ints:
+def _places(table: RankBasis, j: int, rng: np.random.Generator) -> Ints:
     """The place of each record if all are sorted by one column, from 0, in a drawn order among equals."""
-    if not _has_ties(ranks[j]):
-        return np.asarray(ranks[j] - 1, dtype=np.int64)
-    # What is drawn goes by what a record is, not by where it stands: the order of a file is no evidence.
-    keys = np.zeros(ranks.shape[1])
-    for number, column in enumerate(ranks, start=1):
-        keys += np.sin(number) * column  # no sum of whole multiples of these is 0
-    drawn = np.empty(len(keys))
-    drawn[np.argsort(keys)] = rng.random(len(keys))
-    places = np.empty(len(keys), dtype=np.int64)
+    ranks = table.ranks[j]
+    if not table.tied[j]:
+        return np.asarray(ranks - 1, dtype=np.int64)
+    drawn = np.empty(len(ranks))
+    drawn[table.order] = rng.random(len(ranks))
+    places = np.empty(len(ranks), dtype=np.int64)
     # Twice a mid-rank is a whole number, so what is drawn decides among equals only.
-    places[np.argsort(2 * ranks[j] + drawn)] = np.arange(len(keys))
+    places[np.argsort(2 * ranks + drawn)] = np.arange(len(ranks))
     return places
 
 
@@ -265,17 +255,11 @@ def _same_records(pair: RankedTables) -> bool:
     A column without ties shows it by itself; this is for tables of which every column has some.
     """
     original, released = pair.original.ranks, pair.released.ranks
-    for first, second in zip(original, released, strict=True):
-        if not _has_ties(first) or (np.sort(first) != np.sort(second)).any():
+    for first, second, tied in zip(original, released, pair.original.tied, strict=True):
+        if not tied or (np.sort(first) != np.sort(second)).any():
             return False
     sides = [side[:, np.lexsort(side)] for side in (original, released)]
     return np.array_equal(sides[0], sides[1])
-
-
-# How far values moved ------------------------------------------------------------------------------------
-
-
-# Ranks of a table as a basis: canonical correlations by QR and SVD ---------------------------------------
 
 
 def protection(correlations: Floats) -> Floats:

@@ -56,10 +56,12 @@ def intervals(lo: Values, hi: Values, *, missing: Values | None = None, name: st
             f"got: {given.dtypes[0]} and {given.dtypes[1]}"
         )
     ends = given.cast(dtype, strict=False)
-    faulty = ends["lo"] > ends["hi"]
-    for end in ends.columns:
-        lost = ends[end].is_null() & given[end].is_not_null()
-        faulty = faulty.fill_null(value=False) | lost | (ends[end].is_nan() if dtype == pl.Float64 else lost)
+    faulty = (ends["lo"] > ends["hi"]).fill_null(value=False)
+    for end in ends:
+        if end.null_count() > given[end.name].null_count():  # what no end of this type can be
+            faulty |= end.is_null() & given[end.name].is_not_null()
+        if dtype == pl.Float64:
+            faulty |= end.is_nan().fill_null(value=False)
     if faulty.any():
         raise DataError(
             f"`{name}` has {count_noun(int(faulty.sum()), 'interval')} with ends out of order",

@@ -91,7 +91,7 @@ class KeyLevels:
 
     def covers_missing(self, level: int) -> bool:
         """Whether a missing value is alike to all others at a level: where the wildcard is the only label."""
-        return self._is_root(level) and (self._has_only_ranges or self._hierarchy.root == WILDCARD)
+        return self._is_root(level) and (self._hierarchy.root == WILDCARD or self._has_only_ranges)
 
     @property
     def _hierarchy(self) -> Hierarchy:
@@ -130,10 +130,6 @@ class KeyLevels:
         """The row of the hierarchy of each code; what it does not hold is after its last."""
         return np.where(self.leaves == UNSEEN, self._hierarchy.n_leaves, self.leaves)
 
-    def _shown_labels(self, level: int) -> pl.Series:
-        """The label of each leaf of the hierarchy at a level."""
-        return self._hierarchy.labels(level).gather(self._hierarchy.leaf_codes(level))
-
     @cached_property
     def widths(self) -> list[Floats]:
         """For each level the share of the hierarchy's leaves that the label of each code covers beyond one.
@@ -170,7 +166,9 @@ class KeyLevels:
 
     def _texts_at(self, level: int) -> pl.Series:
         """The label of each code as text; a missing value is the wildcard where that is the root."""
-        texts = pl.concat([self._shown_labels(level).alias(""), pl.Series("", [self._hierarchy.root])])
+        texts = pl.concat(
+            [_shown_labels(self._hierarchy, level).alias(""), pl.Series("", [self._hierarchy.root])]
+        )
         missing = WILDCARD if self.covers_missing(level) else None
         return pl.concat([pl.Series("", [missing], dtype=pl.String), texts.gather(self._rows[1:])])
 
@@ -181,36 +179,48 @@ class KeyLevels:
             return False
         return self._ranges is not None
 
-    @cached_property
+    @property
     def _ranges(self) -> list[pl.Series] | None:
         """For each level below the root the range of each leaf of the hierarchy; None if some have none."""
-        if self.hierarchy is None or self.hierarchy.height == 1:
-            return None
         kind = end_dtype(self.dtype)
-        assert kind is not None
-        values = parse_exact(self.hierarchy.levels[:, 0], kind)
-        if values.null_count():
+        if self.hierarchy is None or self.hierarchy.height == 1 or kind is None:
             return None
-        ranges = [exact_intervals(values)]
-        for level in range(1, self.height - 1):
-            found = _ranges_of(self._shown_labels(level), values, kind)
-            if found is None:
-                return None
-            ranges.append(found)
-        return ranges
+        known = self.hierarchy.ranges_read
+        if kind not in known:
+            known[kind] = _ranges_in(self.hierarchy, kind)
+        return known[kind]
 
     def _intervals_at(self, level: int) -> pl.Series:
         """The range of each code; a missing value is the wildcard where that is the root."""
         kind = end_dtype(self.dtype)
-        assert kind is not None and self._ranges is not None  # noqa: PT018  — both from `_ranged`
+        ranges = self._ranges
+        assert kind is not None and ranges is not None  # noqa: PT018  — `_has_only_ranges` saw to it
         wildcard = intervals(pl.Series([None], dtype=kind), pl.Series([None], dtype=kind))
         if self._is_root(level):
             return wildcard.new_from_index(0, len(self.leaves))
         nothing = intervals(
             pl.Series([None], dtype=kind), pl.Series([None], dtype=kind), missing=pl.Series([True])
         )
-        every = pl.concat([each.alias("") for each in (self._ranges[level], wildcard)])
+        every = pl.concat([each.alias("") for each in (ranges[level], wildcard)])
         return pl.concat([nothing.alias(""), every.gather(self._rows[1:])])
+
+
+def _shown_labels(hierarchy: Hierarchy, level: int) -> pl.Series:
+    """The label of each leaf of a hierarchy at a level."""
+    return hierarchy.labels(level).gather(hierarchy.leaf_codes(level))
+
+
+def _ranges_in(hierarchy: Hierarchy, kind: DType) -> list[pl.Series] | None:
+    values = parse_exact(hierarchy.levels[:, 0], kind)
+    if values.null_count():
+        return None
+    ranges = [exact_intervals(values)]
+    for level in range(1, hierarchy.height - 1):
+        found = _ranges_of(_shown_labels(hierarchy, level), values, kind)
+        if found is None:
+            return None
+        ranges.append(found)
+    return ranges
 
 
 def _ranges_of(labels: pl.Series, values: pl.Series, kind: DType) -> pl.Series | None:

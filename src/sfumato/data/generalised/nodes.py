@@ -289,7 +289,7 @@ def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
     found = np.empty(len(values), dtype=np.int32)
     for block in blocks(len(values)):
         own = values[block]
-        places = on_distinct(own, find)
+        places = find(own) if own.dtype == pl.String else on_distinct(own, find)
         found[block] = (places.fill_null(UNSEEN) if places.null_count() else places).to_numpy()
         if own.null_count() or own.dtype.is_float():
             missing = own.is_null() | own.is_nan() if own.dtype.is_float() else own.is_null()
@@ -298,7 +298,8 @@ def match_leaves(values: pl.Series, leaves: pl.Series) -> Codes:
 
 
 def _find_text(values: pl.Series, *, kind: pl.Enum) -> pl.Series:
-    return canonical_text(values).cast(kind, strict=False).to_physical().cast(pl.Int32)
+    texts = values if values.dtype == pl.String else canonical_text(values)
+    return texts.cast(kind, strict=False).to_physical().cast(pl.Int32)
 
 
 def _find_number(values: pl.Series, *, kind: pl.Enum, places: pl.DataFrame) -> pl.Series:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -34,7 +33,6 @@ from sfumato.data.generalised.nodes import (
     Nodes,
     Values,
     canonical_text,
-    on_distinct,
     parse_exact,
     zoned_text,
 )
@@ -214,19 +212,18 @@ def parse_intervals(text: pl.Series, dtype: DType | None = None) -> pl.Series:
     distinct = text.drop_nulls().unique()
     faulty = distinct
     for kind in _GUESSES if asked is None else (asked,):
-        faulty = distinct.filter(_read_intervals(distinct, kind)["faulty"])
+        read = _read_intervals(distinct, kind)
+        faulty = distinct.filter(read["faulty"])
         if faulty.is_empty():
-            return on_distinct(text, partial(_intervals_of, dtype=kind))
+            found = intervals(read["lo"], read["hi"])
+            places = np.arange(len(distinct), dtype=np.uint32)
+            codes = text.replace_strict(distinct, places, default=None, return_dtype=pl.UInt32)
+            return found.gather(codes).alias(text.name)
     raise DataError(
         f"`{text.name}` has {count_noun(int(text.is_in(faulty.implode()).sum()), 'record')} with a text that "
         "is neither an interval nor an exact value nor `*`",
         hint="an interval is written [lo;hi] with lo at most hi, decimals with a point, dates as 2020-12-31",
     )
-
-
-def _intervals_of(texts: pl.Series, *, dtype: DType) -> pl.Series:
-    read = _read_intervals(texts, dtype)
-    return intervals(read["lo"], read["hi"])
 
 
 def _read_intervals(texts: pl.Series, dtype: DType) -> pl.DataFrame:

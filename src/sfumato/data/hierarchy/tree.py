@@ -14,7 +14,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from sfumato.data.generalised.nodes import MISSING, UNSEEN, WILDCARD, Nodes, canonical_text, match_leaves
+from sfumato.data.generalised.nodes import (
+    MISSING,
+    UNSEEN,
+    WILDCARD,
+    DType,
+    Nodes,
+    canonical_text,
+    match_leaves,
+)
 from sfumato.errors import DataError, ParameterError, PlanError, count_noun
 from sfumato.kernels.arrays import Codes
 
@@ -222,6 +230,11 @@ class Hierarchy:
         codes, labels = self.codes(values, level), self.labels(level)
         shown = labels.cast(pl.Enum(labels))
         return shown.gather(pl.Series(codes).replace(MISSING, None)).alias(values.name)
+
+    @cached_property
+    def ranges_read(self) -> dict[DType, list[pl.Series] | None]:
+        """What was read of the labels as ranges of a type, level by level: a search asks again and again."""
+        return {}
 
     def nodes(self) -> Nodes:
         """Every label of every level, and the wildcard, with the leaves that it covers."""

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from heapq import heapify, heapreplace
 from itertools import combinations, product
 from math import prod
 from typing import Any, Literal, Protocol, cast
@@ -307,8 +308,12 @@ class LatticeSearch:
     def _chain(self, levels: tuple[int, ...]) -> list[tuple[int, ...]]:
         """A way from a node to the top that climbs what costs least first."""
         here, chain = list(levels), [levels]
+        steps = [(self._rises[key][level], key) for key, level in enumerate(here)]
+        heapify(steps)
         for _ in range(int(self._heights.sum()) - len(here) - sum(here)):
-            here[min(range(len(here)), key=lambda key: self._rises[key][here[key]])] += 1
+            key = steps[0][1]
+            here[key] += 1
+            heapreplace(steps, (self._rises[key][here[key]], key))
             chain.append(tuple(here))
         return chain
 
