@@ -98,7 +98,7 @@ def test_costs_are_those_of_the_loops(metric):
 
 
 ALLOWING = (
-    ranks, parts, box_distances, combinations, covers, distributions, farthest, suppression, planting,
+    ranks, parts, box_distances, codes, combinations, covers, distributions, farthest, suppression, planting,
     special_uniques,
 )  # fmt: skip
 
