@@ -130,7 +130,8 @@ def _find(table: Codes, sizes: Ints, found: Tallies, tick: Tick) -> None:
 def _find_few(table: Codes, sizes: Ints, found: Tallies) -> None:
     """The same as `_find`, set by set by numpy: quicker than compiling while records and sets are few."""
     (n_keys, n), (of_record, of_code, starts) = table.shape, found
-    groups, alone = {(): np.zeros(n, np.int64)}, {(): np.zeros(n, np.bool_)}
+    groups: dict[tuple[int, ...], Ints] = {(): np.zeros(n, np.int64)}
+    alone: dict[tuple[int, ...], Flags] = {(): np.zeros(n, np.bool_)}
     for size in range(1, len(of_record)):
         for keys in combinations(range(n_keys), size):
             numbers = groups[keys[:-1]] * sizes[keys[-1]] + table[keys[-1]]
