@@ -64,7 +64,7 @@ def by_python(small: bool) -> Iterator[None]:  # noqa: FBT001  — the one thing
 
     Only for kernels of which both make the same bits: whole numbers that do not overflow, draws, + − × ÷, √.
     """
-    token = _by_python.set(small)
+    token = _by_python.set(small or _by_python.get())  # what is done within small work is
     try:
         yield
     finally:

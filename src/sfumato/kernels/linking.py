@@ -26,6 +26,7 @@ from sfumato.kernels.trees.linking import PointTree, Questions
 
 _NUMPY_ALLOWANCE = CompileAllowance(100_000_000)  # differences of columns, by numpy
 _PAIRS = 2**16  # compared at once
+_FEW_QUESTIONS = 20_000  # the tree stays in the processor's cache, in whatever order they are asked
 DISTANCE_TOLERANCE = 2.0**-34  # of how far a point and those it is compared with lie from the middle
 
 
@@ -335,7 +336,7 @@ def _distinct_questions(tree: PointTree, questions: Floats, asked: Ints) -> tupl
     """
     first, back = _distinct(questions[asked])
     distinct = asked[first]
-    if tree.n_counted:
+    if tree.n_counted and len(distinct) > _FEW_QUESTIONS:
         places = linking_tree.leaf_of_points(
             tree, np.ascontiguousarray(questions[distinct, : tree.n_counted])
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from math import comb
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
 from sfumato.kernels.compiling import njit
-from sfumato.kernels.threads import Tick
+from sfumato.kernels.threads import CompileAllowance, Tick
 
 #: By depth: codes of the records that are left by key, after them the number of each record; their groups;
 #: how many records, candidates and groups there are, and at which depth the codes are kept.
@@ -41,6 +42,8 @@ _DENSE = 16
 _LEFT = 0.75
 #: An odd number that spreads combinations over the table of them.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+#: Records looked at by numpy, and how many take as long as to begin with a set.
+_ALLOWANCE, _PER_SET = CompileAllowance(4_000_000), 1_000
 #: What is counted in a place: once, more than once, and a candidate.
 _ONCE, _OFTEN, _CANDIDATE = 1, 3, 4
 
@@ -72,8 +75,9 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
     table = np.stack([codes[key] for key in order])
     members = _count_members(table, sizes[order])
     alone, others = np.flatnonzero(members == 1), np.flatnonzero(members > 1)
-    n_sets = sum(comb(n_keys, size) for size in range(dimension))
-    step = max(_MAX_BYTES // (8 * n_sets), 1) * 64
+    n_smaller = sum(comb(n_keys, size) for size in range(dimension))
+    n_sets = n_smaller + comb(n_keys, dimension)
+    step = max(_MAX_BYTES // (8 * n_smaller), 1) * 64
     parts = [alone[start : start + step] for start in range(0, len(alone), step)]
     of_record, of_code = (
         np.zeros((dimension + 1, n), np.int32),
@@ -83,7 +87,11 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
         rows = np.concatenate([part, others, *parts[:place], *parts[place + 1 :]])
         own = np.zeros((dimension + 1, len(part)), np.int32)
         done = partial(_tick_part, tick, place, len(parts))
-        _find(table[:, rows], sizes[order], (own, of_code, starts[order]), done)
+        given = table[:, rows], sizes[order], (own, of_code, starts[order])
+        if _ALLOWANCE.takes(n_sets * (len(rows) + _PER_SET)):
+            _find_few(*given)
+        else:
+            _find(*given, done)
         of_record[:, part] = own
     total = sum(comb(n_keys, size) for size in range(1, dimension + 1)) * max(len(parts), 1)
     tick(total, total)
@@ -119,41 +127,35 @@ def _find(table: Codes, sizes: Ints, found: Tallies, tick: Tick) -> None:
             done += 1 if second < 0 else sum(comb(below, size) for size in range(dimension - 1))
 
 
-@njit(cache=True, nogil=True)
+def _find_few(table: Codes, sizes: Ints, found: Tallies) -> None:
+    """The same as `_find`, set by set by numpy: quicker than compiling while records and sets are few."""
+    (n_keys, n), (of_record, of_code, starts) = table.shape, found
+    groups: dict[tuple[int, ...], Ints] = {(): np.zeros(n, np.int64)}
+    alone: dict[tuple[int, ...], Flags] = {(): np.zeros(n, np.bool_)}
+    for size in range(1, len(of_record)):
+        for keys in combinations(range(n_keys), size):
+            numbers = groups[keys[:-1]] * sizes[keys[-1]] + table[keys[-1]]
+            _, groups[keys], counts = np.unique(numbers, return_inverse=True, return_counts=True)
+            alone[keys] = counts[groups[keys]] == 1
+            parts = [alone[part] for part in combinations(keys, size - 1)]
+            minimal = np.flatnonzero((alone[keys] & ~np.any(parts, axis=0))[: of_record.shape[1]])
+            of_record[size, minimal] += 1
+            for key in keys:
+                np.add.at(of_code[size], starts[key] + table[key, minimal], 1)
+
+
 def _count_members(table: Codes, sizes: Ints) -> Bytes:
     """Whether one record (1) or more (2) have a combination of all keys: at its first, 0 at others."""
-    n_keys, n = table.shape
-    room, fits = 1.0, True
-    for key in range(n_keys):
-        room *= sizes[key]
-        fits &= room < 2.0**63
-    numbers, n_slots = np.zeros(n, np.uint64), 2
-    while n_slots < 2 * n:
-        n_slots *= 2
-    for key in range(n_keys):
-        step = np.uint64(sizes[key]) if fits else _SPREAD
-        for i in range(n):
-            numbers[i] = numbers[i] * step + np.uint64(table[key, i])
-    slots, members = np.full(n_slots, -1, np.int32), np.zeros(n, np.uint8)
-    for i in range(n):
-        slot = _slot(numbers[i], n_slots)
-        other = slots[slot]
-        while other >= 0 and (numbers[other] != numbers[i] or not (fits or _are_alike(table, i, other))):
-            slot = (slot + 1) & (n_slots - 1)
-            other = slots[slot]
-        if other < 0:
-            slots[slot] = other = i
-        members[other] = min(members[other] + 1, 2)
+    numbers, room = np.zeros(table.shape[1], np.int64), 1
+    for codes, size in zip(table, sizes.tolist(), strict=True):
+        if room * size >= 2**63:
+            found, numbers = np.unique(numbers, return_inverse=True)
+            room = len(found)
+        numbers, room = numbers * size + codes, room * size
+    _, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
+    members = np.zeros(table.shape[1], np.uint8)
+    members[firsts] = np.minimum(counts, 2)
     return members
-
-
-@njit(cache=True, nogil=True)
-def _are_alike(table: Codes, one: int, other: int) -> bool:
-    """Loops, here and below: what numpy does with slices takes seconds to compile."""
-    for key in range(len(table)):  # noqa: SIM110
-        if table[key, one] != table[key, other]:
-            return False
-    return True
 
 
 @njit(cache=True, nogil=True)

@@ -134,14 +134,17 @@ class EarthMoversDistance(DistributionMeasure):
             np.hstack((each[:, ~nominal] * worth[~nominal], np.nan_to_num(each[:, nominal], nan=-1.0)))
             for each in (space.first, space.second)
         )
-        found = kernels.assignment.solve(
-            original_points, released_points, "euclidean", n_codes=int(nominal.sum()),
-            tick=run.ticker(self.title),
-            weights=worth[nominal] ** 2,
-        )  # fmt: skip
-        if not found.certified:
-            return None
-        gaps = original_points - released_points[found.partners]
+        partners = np.arange(len(original_points))
+        if not np.array_equal(original_points, released_points):  # else each stays where it is
+            found = kernels.assignment.solve(
+                original_points, released_points, "euclidean", n_codes=int(nominal.sum()),
+                tick=run.ticker(self.title),
+                weights=worth[nominal] ** 2,
+            )  # fmt: skip
+            if not found.certified:
+                return None
+            partners = found.partners
+        gaps = original_points - released_points[partners]
         n_numbers = int((~nominal).sum())
         squares = (gaps[:, :n_numbers] ** 2).sum(axis=1)
         squares += (gaps[:, n_numbers:] != 0) @ worth[nominal] ** 2

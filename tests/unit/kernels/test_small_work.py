@@ -8,13 +8,21 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.run import Run
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Kind
-from sfumato.kernels import box_distances, combinations, distributions, linking, ranks, suppression
+from sfumato.kernels import (
+    box_distances,
+    combinations,
+    distributions,
+    linking,
+    ranks,
+    special_uniques,
+    suppression,
+)
 from sfumato.kernels.assignment import cover, covers, solve, verification
 from sfumato.kernels.assignment.costs import NEVER, cost_of, costs_of_all, costs_of_pairs, frame
 from sfumato.kernels.groups import farthest
 from sfumato.kernels.mondrian import parts
 from sfumato.kernels.threads import CompileAllowance
-from sfumato.kernels.trees import codes
+from sfumato.kernels.trees import codes, planting
 from sfumato.testing import table_of
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "hamming")
@@ -89,7 +97,10 @@ def test_costs_are_those_of_the_loops(metric):
     np.testing.assert_array_equal(costs_of_pairs(space, rows, columns), expected[rows, columns])
 
 
-ALLOWING = (ranks, parts, box_distances, combinations, covers, distributions, farthest, suppression)
+ALLOWING = (
+    ranks, parts, box_distances, codes, combinations, covers, distributions, farthest, suppression, planting,
+    special_uniques,
+)  # fmt: skip
 
 
 def both_ways(monkeypatch, work):
@@ -197,6 +208,28 @@ def test_groups_around_the_farthest(grouping, n, n_columns, k, how, monkeypatch)
     told = {"gain": 0.5} if grouping == "vmdav" else {}
     kernel, small = both_ways(monkeypatch, lambda: getattr(farthest, grouping)(points, k, **told))
     np.testing.assert_array_equal(small, kernel)
+
+
+@pytest.mark.parametrize("how", ["tied", "skewed", "constant"])
+@pytest.mark.parametrize(("n", "n_columns"), [(0, 2), (1, 2), (33, 1), (400, 4), (50, 0)])
+def test_planted_trees(n, n_columns, how, monkeypatch):
+    points, units = places(n, n_columns, how), np.random.default_rng(15).random(n_columns)
+    most = np.full(n_columns, 0.4)
+    kernel, small = both_ways(monkeypatch, lambda: planting.plant(points, 8, units=units, most=most))
+    for found, expected in zip(small, kernel, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("room", [1, 10**9])
+@pytest.mark.parametrize("n", [1, 300])
+def test_minimal_uniques(n, room, monkeypatch):
+    monkeypatch.setattr(special_uniques, "_MAX_BYTES", room)
+    rng = np.random.default_rng(16)
+    keys = [rng.integers(0, 1 + place, n).astype(np.int32) for place in range(4)]
+    given = keys, np.array([0.0, 1.0, 0.3, 0.1]), lambda _done, _total: None
+    kernel, small = both_ways(monkeypatch, lambda: vars(special_uniques.minimal_uniques(*given)))
+    for name, expected in kernel.items():
+        np.testing.assert_array_equal(small[name], expected)
 
 
 @pytest.mark.parametrize("n_numbers", [0, 2])

@@ -20,6 +20,7 @@ from sfumato.data.generalised.intervals import intervals
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
+from sfumato.kernels import assignment
 from sfumato.utility._coordinates import coordinates_of, distances
 from sfumato.utility.slices import SlicedEarthMoversDistance, mean_shadow
 from sfumato.utility.transport import EarthMoversDistance
@@ -254,6 +255,14 @@ def test_more_records_are_matched_one_to_one():
     assert matched.status is Status.OK
     assert matched.details["matched"] == "one to one"
     assert matched.value == pytest.approx(whole.value, rel=1e-8)
+
+
+def test_equal_tables_need_no_assignment(monkeypatch):
+    monkeypatch.setattr(assignment, "solve", None)
+    x = numeric(np.random.default_rng(8).normal(size=(300, 3)))
+    found = emd(x, x, EarthMoversDistance(records=100))
+    assert (found.value, found.status) == (0.0, Status.OK)
+    assert found.details["matched"] == "one to one"
 
 
 def test_words_are_matched_one_to_one():

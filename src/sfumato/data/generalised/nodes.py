@@ -221,7 +221,7 @@ def canonical_text(column: pl.Series) -> pl.Series:
     dtype = column.dtype
     if dtype.is_nested() or dtype in {pl.Binary, pl.Object}:
         raise DataError(f"the values of `{column.name}` must be plain values, got {dtype.base_type()}")
-    return on_distinct(column, _plain_text)
+    return column if dtype == pl.String else on_distinct(column, _plain_text)
 
 
 def _plain_text(values: pl.Series) -> pl.Series:

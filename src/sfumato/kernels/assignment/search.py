@@ -136,7 +136,7 @@ def search(  # noqa: PLR0917
     def work(part: Ints) -> None:
         for leaf in part:
             rows = slice(bounds[leaf], bounds[leaf + 1])
-            search_leaf(
+            _search_leaf(
                 filter_.rows, active[rows], filter_.blocks, raised, tops, reach, norm, keys[rows],
                 found[rows],
             )  # fmt: skip
@@ -287,6 +287,15 @@ def search_leaf(  # noqa: PLR0917
                 if distance <= far and distance <= reach.columns[begin + slot]:
                     _replace_worst(keys[r], found[r], k, min(key, threshold), begin + slot)
                     threshold = keys[r, 0]
+
+
+@njit(cache=True, nogil=True)
+def _search_leaf(  # noqa: PLR0917
+    rows: Singles, active: Ints, blocks: Blocks, raised: Singles, tops: Singles, reach: SearchRadius,
+    norm: Norm, keys: Singles, found: Ints,
+) -> None:  # fmt: skip
+    """Call `search_leaf` for Python: so it is compiled once, for this and for `search_row`."""
+    search_leaf(rows, active, blocks, raised, tops, reach, norm, keys, found)
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.kernels.arrays import Codes, Floats, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance
 from sfumato.kernels.trees import planting
 from sfumato.kernels.trees.boxes import LEAF, LOOSE, descend, replace_worst
 from sfumato.kernels.trees.planting import MAX_DEPTH
@@ -22,6 +23,7 @@ from sfumato.kernels.trees.planting import MAX_DEPTH
 MAX_CODES = 64  # of one block: as many as a whole number has bits
 FEWER = 2  # times fewer terms than columns there must be for codes to pay
 FEWEST_COLUMNS, FEWEST_RECORDS = 8, 4 * MAX_CODES
+_ALLOWANCE = CompileAllowance(4_000_000)  # cells, by numpy
 
 
 class CodedRecords(NamedTuple):
@@ -63,7 +65,8 @@ def encode(points: Floats) -> CodedRecords | None:
     """Find the columns that make up codes; None if there are too few of them to pay."""
     if points.shape[1] < FEWEST_COLUMNS or len(points) < FEWEST_RECORDS:
         return None
-    starts, ends, codes, n_codes = _find_blocks(points)
+    with by_python(_ALLOWANCE.takes(points.size)):
+        starts, ends, codes, n_codes = _find_blocks(points)
     is_number = np.ones(points.shape[1], dtype=np.bool_)
     for start, end in zip(starts, ends, strict=True):
         is_number[start:end] = False
@@ -168,7 +171,8 @@ def plant(coded: CodedRecords, remaining: Ints) -> CodedTree:
         masks=np.zeros((n_nodes, n_blocks), dtype=np.int64),
         remaining=np.array([np.bincount(each, minlength=MAX_CODES) for each in coded.codes[remaining].T]),
     )
-    _fill(tree)
+    with by_python(_ALLOWANCE.takes(points.size)):
+        _fill(tree)
     return tree
 
 

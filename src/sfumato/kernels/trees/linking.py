@@ -154,7 +154,7 @@ def count(
     keys = np.empty(LEAF)
     for i in range(len(points)):
         point, low, high = points[i], lows[i], highs[i]
-        nodes[0], bounds[0] = 0, _least_key(tree, 0, point)
+        nodes[0], bounds[0] = 0, 0.0
         height = 1 if tree.totals[0] > 0 else 0
         while height > 0 and nearer[i] < cap:
             height -= 1
@@ -209,7 +209,7 @@ def least(tree: PointTree, points: Floats) -> Floats:
     keys = np.empty(LEAF)
     for i in range(len(points)):
         point, best = points[i], np.inf
-        nodes[0], bounds[0] = 0, _least_key(tree, 0, point)
+        nodes[0], bounds[0] = 0, 0.0
         height = 1 if tree.totals[0] > 0 else 0
         while height > 0:
             height -= 1

@@ -6,12 +6,16 @@ leaves. What they hold and how they are searched differs.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from sfumato.kernels.arrays import Floats, Ints, Values
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
+from sfumato.kernels.threads import CompileAllowance
 
 MAX_DEPTH = 64  # of a tree, and so the size of a traversal's stack
+_ALLOWANCE = CompileAllowance(400_000)  # records on a level, by Python
 
 
 def plant(
@@ -53,7 +57,8 @@ def plant(
     lows, highs = (points, points) if sides is None else sides
     units = np.ones(n_columns) if units is None else units
     most = np.full(n_columns, np.inf) if most is None else most
-    _halve_all((points, lows, highs), (units, most), order, starts)
+    with by_python(sides is None and _ALLOWANCE.takes(len(order) * len(starts).bit_length())):
+        _halve_all((points, lows, highs), (units, most), order, starts)
     return order, starts
 
 
@@ -87,7 +92,26 @@ def in_leaves(values: Values, starts: Ints, leaf: int) -> Values:
     return np.ascontiguousarray(np.moveaxis(by_leaf, 1, -1))
 
 
-@njit(cache=True, nogil=True)
+def _halve_few(
+    places: tuple[Floats, Floats, Floats], scales: tuple[Floats, Floats], order: Ints, starts: Ints
+) -> None:
+    """The same as `_halve_all`, the widths of a node's columns by numpy."""
+    (points, lows, highs), (units, most) = places, scales
+    n_leaves = len(starts) - 1
+    ends = [0, len(order)]
+    while len(ends) <= n_leaves:
+        halves = ends[:1]
+        for start, stop in pairwise(ends):
+            part, middle = order[start:stop], (start + stop) // 2
+            if points.shape[1]:
+                spans = highs[part].max(axis=0) - lows[part].min(axis=0)
+                select_lowest(points[:, np.argmax(np.minimum(spans * units, most))], part, middle - start)
+            halves += [middle, stop]
+        ends = halves
+    starts[:] = ends
+
+
+@njit(_halve_few, cache=True, nogil=True)
 def _halve_all(
     places: tuple[Floats, Floats, Floats], scales: tuple[Floats, Floats], order: Ints, starts: Ints
 ) -> None:
