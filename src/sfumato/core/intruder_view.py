@@ -14,6 +14,7 @@ import polars as pl
 
 from sfumato.core.evidence import Evidence
 from sfumato.data.classes.classes import Classes, Missing
+from sfumato.data.classes.packing import firsts_of
 from sfumato.data.codings import codes_of_both
 from sfumato.data.persons import persons_of, with_own_numbers
 from sfumato.data.relations.joining import group_links, person_links
@@ -186,7 +187,8 @@ def belonging(evidence: Evidence) -> tuple[Ints, Ints | None, Ints | None]:
     if shared is None:
         persons = originals = persons_of(known)
         owners = np.append(originals, -1)[sources]  # a source of −1 is nobody
-        return persons, owners, _first_of(sources, np.arange(len(known)))
+        same = firsts_of(np.where(sources < 0, len(known), sources), len(known) + 1)[:-1]
+        return persons, owners, same
     codes = codes_of_both(known, evidence.original, shared)
     everyone = with_own_numbers(np.concatenate(codes))
     persons, originals = everyone[: len(known)], everyone[len(known) :]
