@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -64,8 +65,9 @@ def approaches(evidence: Evidence, *, round_numbers: bool = True) -> tuple[Appro
     parts = [_plain_approaches, _further_approaches]
     if round_numbers:
         parts.insert(1, _snapping_approaches)
-    found = (evidence.remember(part, lambda part=part: (*part(evidence),)) for part in parts)
-    return tuple(chain.from_iterable(found))
+    return tuple(
+        chain.from_iterable(evidence.remember(each, partial(tuple, each(evidence))) for each in parts)
+    )
 
 
 def _plain_approaches(evidence: Evidence) -> Iterator[Approach]:

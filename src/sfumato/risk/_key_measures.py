@@ -268,7 +268,7 @@ def worst_by_person(table: Table, risks: Floats) -> Floats:
 def share_of_people(classes: Classes, chosen: Flags) -> float:
     """The share of the records whose class is chosen; of the persons with such a record, where known."""
     table = classes.table
-    if table.counts is not None and table.schema.only_role(Role.PERSON) is None:
+    if table.n_records and table.schema.only_role(Role.PERSON) is None:
         return count_records(classes, chosen) / table.n_records
     return float(worst_by_person(table, of_records(classes, chosen)).mean())
 

@@ -107,8 +107,10 @@ class Uniqueness(KeyMeasure):
         policy: Missing = "worst" if self.missing == "worst" else "category"
         classes = classes_of(evidence, self.keys(evidence), missing=policy, joined=True)
         alone = classes.persons == 1
-        wild = np.any([wildcards(table, name)[classes.examples] for name in classes.keys], axis=0)
-        wild &= self.missing != "any"
+        silent = (wildcards(table, name) for name in classes.keys if self.missing != "any")
+        wild = np.zeros(len(classes), dtype=np.bool_)
+        for hidden in (each for each in silent if each.any()):
+            wild |= hidden[classes.examples]
         unique, undecided = self._find_uniques(evidence, run, classes, alone, wild)
         defined = self._find_uniques(evidence, run, classes, alone, wild & False)[0] if wild.any() else unique
         flags = of_records(classes, unique)
