@@ -33,9 +33,6 @@ CATEGORIES = frozenset({Kind.NOMINAL, Kind.ORDINAL})
 #: Labels whose leaves are told apart at a time: with the number of a leaf they fit into one of 64 bits.
 _BITS = 32
 
-#: Pairs of a label and a value that are looked up in a table of flags: so many for each cell, and at least.
-_FLAGS_PER_CELL, _FEW_FLAGS = 16, 2**16
-
 
 @dataclass(frozen=True, eq=False)
 class Cover:
