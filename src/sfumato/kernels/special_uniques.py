@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.kernels.arrays import Bytes, Codes, Flags, Floats, Ints
-from sfumato.kernels.compiling import njit
+from sfumato.kernels.compiling import by_python, njit
 from sfumato.kernels.threads import CompileAllowance, Tick
 
 #: By depth: codes of the records that are left by key, after them the number of each record; their groups;
@@ -73,10 +73,11 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     order = np.argsort(-sizes, kind="stable")  # so that who is alone is left out soon
     table = np.stack([codes[key] for key in order])
-    members = _count_members(table, sizes[order])
-    alone, others = np.flatnonzero(members == 1), np.flatnonzero(members > 1)
     n_smaller = sum(comb(n_keys, size) for size in range(dimension))
-    n_sets = n_smaller + comb(n_keys, dimension)
+    few = _ALLOWANCE.takes((n_smaller + comb(n_keys, dimension)) * (n + _PER_SET))
+    with by_python(few):
+        members = _count_members(table, sizes[order])
+    alone, others = np.flatnonzero(members == 1), np.flatnonzero(members > 1)
     step = max(_MAX_BYTES // (8 * n_smaller), 1) * 64
     parts = [alone[start : start + step] for start in range(0, len(alone), step)]
     of_record, of_code = (
@@ -88,14 +89,17 @@ def minimal_uniques(codes: Sequence[Codes], worths: Sequence[float], tick: Tick)
         own = np.zeros((dimension + 1, len(part)), np.int32)
         done = partial(_tick_part, tick, place, len(parts))
         given = table[:, rows], sizes[order], (own, of_code, starts[order])
-        if _ALLOWANCE.takes(n_sets * (len(rows) + _PER_SET)):
+        if few:
             _find_few(*given)
         else:
             _find(*given, done)
         of_record[:, part] = own
     total = sum(comb(n_keys, size) for size in range(1, dimension + 1)) * max(len(parts), 1)
     tick(total, total)
-    scores, by_code = (_add_up(each.astype(np.int64), np.asarray(worths)) for each in (of_record, of_code))
+    with by_python(few):
+        scores, by_code = (
+            _add_up(each.astype(np.int64), np.asarray(worths)) for each in (of_record, of_code)
+        )
     special: Flags = np.any(of_record, axis=0)
     return Uniques(scores, special, of_record.sum(axis=1), by_code)
 
@@ -144,8 +148,8 @@ def _find_few(table: Codes, sizes: Ints, found: Tallies) -> None:
                 np.add.at(of_code[size], starts[key] + table[key, minimal], 1)
 
 
-def _count_members(table: Codes, sizes: Ints) -> Bytes:
-    """Whether one record (1) or more (2) have a combination of all keys: at its first, 0 at others."""
+def _count_few(table: Codes, sizes: Ints) -> Bytes:
+    """The same as `_count_members`, by numpy."""
     numbers, room = np.zeros(table.shape[1], np.int64), 1
     for codes, size in zip(table, sizes.tolist(), strict=True):
         if room * size >= 2**63:
@@ -156,6 +160,43 @@ def _count_members(table: Codes, sizes: Ints) -> Bytes:
     members = np.zeros(table.shape[1], np.uint8)
     members[firsts] = np.minimum(counts, 2)
     return members
+
+
+@njit(_count_few, cache=True, nogil=True)
+def _count_members(table: Codes, sizes: Ints) -> Bytes:
+    """Whether one record (1) or more (2) have a combination of all keys: at its first, 0 at others."""
+    n_keys, n = table.shape
+    room, fits = 1.0, True
+    for key in range(n_keys):
+        room *= sizes[key]
+        fits &= room < 2.0**63
+    numbers, n_slots = np.zeros(n, np.uint64), 2
+    while n_slots < 2 * n:
+        n_slots *= 2
+    for key in range(n_keys):
+        step = np.uint64(sizes[key]) if fits else _SPREAD
+        for i in range(n):
+            numbers[i] = numbers[i] * step + np.uint64(table[key, i])
+    slots, members = np.full(n_slots, -1, np.int32), np.zeros(n, np.uint8)
+    for i in range(n):
+        slot = _slot(numbers[i], n_slots)
+        other = slots[slot]
+        while other >= 0 and (numbers[other] != numbers[i] or not (fits or _are_alike(table, i, other))):
+            slot = (slot + 1) & (n_slots - 1)
+            other = slots[slot]
+        if other < 0:
+            slots[slot] = other = i
+        members[other] = min(members[other] + 1, 2)
+    return members
+
+
+@njit(cache=True, nogil=True)
+def _are_alike(table: Codes, one: int, other: int) -> bool:
+    """Loops, here and below: what numpy does with slices takes seconds to compile."""
+    for key in range(len(table)):  # noqa: SIM110
+        if table[key, one] != table[key, other]:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
