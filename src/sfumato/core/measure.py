@@ -177,9 +177,10 @@ class Laws:
 
     reads_order: str = ""
     reads_names: str = ""
-    coarser_is_safer: bool = False  # True: keys that are generalised further for all records are no riskier
+    coarser_is_safer: bool = False  # True: keys at higher levels of their hierarchies for all are no riskier
     knowledge_is_risk: bool = False  # True: an intruder who knows more columns learns no less
     copies_hide_nobody: bool = False  # True: a person's record that is there twice makes nobody safer
+    one_record_each: bool = False  # True: coarser and known hold where no person has several records
 
 
 @dataclass(frozen=True)
@@ -582,6 +583,8 @@ class ClassMeasure(Measure):
             laws,
             coarser_is_safer=laws.coarser_is_safer or merging,
             knowledge_is_risk=laws.knowledge_is_risk or merging,
+            # Of a person in two classes a value of either counts where these are one.
+            one_record_each=merging and not cls.class_values.are_sizes,
         )
 
     @classmethod

@@ -16,7 +16,7 @@ from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
 from sfumato.data.generalised.cover import wildcards
 from sfumato.kernels.arrays import Flags, Floats
-from sfumato.risk._key_measures import by_original, counted_in, of_records
+from sfumato.risk._key_measures import CLASS_LAWS, by_original, counted_in, of_records
 from sfumato.risk._sampling import SampledMeasure, n_drawn, with_original_weights
 
 #: Halvings in which the rate of a truncated Poisson distribution is found.
@@ -85,7 +85,7 @@ class EstimatedKMap(SampledMeasure, EstimatedMeasure):
     tells = Tells(record_sentence="about {:.3g} people of the population are estimated to have its keys")
     better = "high"
     bounds = (1.0, math.inf)
-    counts = Counting(people=True, joins_person_records=True)
+    counts = Counting(people=True, joins_person_records=True, laws=CLASS_LAWS)
     references = ("elemam2008",)
 
     estimator: Literal["poisson", "truncated-poisson"] = param(

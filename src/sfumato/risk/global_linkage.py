@@ -17,7 +17,7 @@ from sfumato import kernels
 from sfumato.core.approaches import approaches
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import why_pairs_unknown
-from sfumato.core.measure import Scaling, Score, Status, Tells
+from sfumato.core.measure import Laws, Scaling, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person
@@ -122,6 +122,13 @@ class GlobalLinkage(LearningLinkage):
     """
 
     name = "gdbrl"
+    counts = replace(
+        LearningLinkage.counts,
+        laws=Laws(
+            reads_names="Of linkages that cost the same one is drawn, in the order of the names of columns.",
+            coarser_is_safer=True,
+        ),
+    )
     vetted = "proved: proofs/global-linkage.md"
     synonyms = ("record linkage", "global distance-based record linkage")
     family = "linkage"

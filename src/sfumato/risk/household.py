@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from sfumato.data.persons import persons_of
 from sfumato.data.schema import Role
 from sfumato.kernels.arrays import Floats, Ints
 from sfumato.risk._key_measures import (
+    RECORD_LAWS,
     by_original,
     of_records,
 )
@@ -59,6 +61,7 @@ class HouseholdRisk(SampleClassMeasure):
     """
 
     name = "household-risk"
+    counts = replace(SampleClassMeasure.counts, laws=RECORD_LAWS)
     vetted = "brute-forced: unit/risk/test_individual.py::test_each_record_by_brute_force"
     synonyms = ("hierarchical risk", "measure_risk")
     family = "re-identification"

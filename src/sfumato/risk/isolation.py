@@ -6,6 +6,7 @@ alone under noise that hides others in the crowd. Records of any kinds are point
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import seen_table
-from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Laws, Measure, Needs, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
@@ -130,6 +131,7 @@ class ClusterIsolation(_IsolationMeasure):
     """
 
     name = "cluster-isolation"
+    counts = replace(_IsolationMeasure.counts, laws=Laws(knowledge_is_risk=True))
     vetted = "brute-forced: unit/risk/test_isolation.py::test_clusters_of_one_are_those_of_single_linkage"
     synonyms = ("distance-based clustering", "single-linkage clustering")
     family = "isolation"

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import seen_table
-from sfumato.core.measure import Measure, Needs, Score
+from sfumato.core.measure import Counting, Laws, Measure, Needs, Score
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.classes.classes import Classes
@@ -82,6 +82,7 @@ class KmAnonymity(Measure):
     bounds = (1.0, np.inf)
     kinds = frozenset({Kind.SET})
     needs = Needs(release=False)
+    counts = Counting(laws=Laws(knowledge_is_risk=True, copies_hide_nobody=True))
     synonyms = ("(k, k^m)-anonymity", "k,km-anonymity", "RT-dataset")
     references = ("terrovitis2008", "poulis2013")
     cost = "n"

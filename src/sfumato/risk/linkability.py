@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Score, Tells
+from sfumato.core.measure import Laws, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.errors import quoted
@@ -56,6 +57,10 @@ class Linkability(AttackMeasure):
     """
 
     name = "linkability"
+    counts = replace(
+        AttackMeasure.counts,
+        laws=Laws(reads_names="Columns of equally many values are dealt out in the order of their names."),
+    )
     vetted = (
         "brute-forced: unit/risk/test_attacks.py::"
         "test_linkability_and_inference_are_what_a_look_at_every_pair_gives"

@@ -16,7 +16,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import joining, why_pairs_unknown
-from sfumato.core.measure import Needs, Scaling, Score, Tells
+from sfumato.core.measure import Laws, Needs, Scaling, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.codings import codes_of_both, numbers_of_both
@@ -180,6 +180,7 @@ class DistanceLinkage(LearningLinkage):
     """
 
     name = "dbrl"
+    counts = replace(LearningLinkage.counts, laws=Laws(coarser_is_safer=True))
     vetted = "brute-forced: property/test_linkage.py::test_dbrl_is_that_of_all_pairs_in_fractions"
     synonyms: ClassVar[tuple[str, ...]] = ("record linkage", "distance-based linkage")
     family = "linkage"

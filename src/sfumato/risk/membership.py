@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Counting, Score, Tells
+from sfumato.core.measure import Counting, Laws, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
@@ -70,7 +70,12 @@ class MembershipInference(AttackMeasure):
         "made for the method that was used may reveal more.",
     )
     title = "Membership inference"
-    counts = Counting(pools_copies=True, compares_kept_relations=True, sees_joined_rows=True)
+    counts = Counting(
+        pools_copies=True,
+        compares_kept_relations=True,
+        sees_joined_rows=True,
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names."),
+    )
     references = (
         "vanbreugel2023", "yeom2018", "hayes2019", "chen2020", "hilprecht2019", "yale2020", "westfall1993",
     )  # fmt: skip

@@ -7,10 +7,12 @@ stands :math:`Z`, the values of :math:`X` in the order of :math:`Y` (`reverse_ma
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Needs, Score, Status, Tells
+from sfumato.core.measure import Laws, Needs, Score, Status, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.kernels.arrays import Floats, Ints
@@ -174,6 +176,9 @@ class SortedCorrelations(PermutationMeasure):
     """
 
     name = "cm3"
+    counts = replace(
+        PermutationMeasure.counts, laws=Laws(reads_names="Ties in a column are drawn by its name.")
+    )
     vetted = "published: reference/test_paper_permutation.py::test_confidentiality_of_synthetic_census"
     family = "permutation model"
     title = "Confidentiality after sorting (CM3)"

@@ -18,7 +18,7 @@ from sfumato.data.guess.facts import Facts
 from sfumato.data.schema import Kind, Role
 from sfumato.data.table import Table
 from sfumato.errors import quoted
-from sfumato.risk._key_measures import KeyMeasure, by_original, of_records
+from sfumato.risk._key_measures import CLASS_LAWS, KeyMeasure, by_original, of_records
 from sfumato.risk._population import population_sizes, why_no_population
 from sfumato.risk._subsets import too_many
 
@@ -190,7 +190,7 @@ class ReleasedColumns(Measure):
     kinds = frozenset(Kind)
     references = ("hundepool2024",)
     needs = Needs(release=False, columns=0)
-    counts = Counting(joins_person_records=True)
+    counts = Counting(joins_person_records=True, laws=CLASS_LAWS)
     cost = "n"
 
     of: Literal["keys", "places", "origins", "sensitive", "weights"] = param(

@@ -9,23 +9,25 @@ from sfumato.core.evidence import Evidence
 from sfumato.core.measure import Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
+from sfumato.data.persons import best_by_person
 from sfumato.risk._spaces import LinkageMeasure
 from sfumato.risk.global_linkage import distortion
 from sfumato.risk.linkage import by_original
 
 
 class CertainLinks(LinkageMeasure):
-    r"""Share of records with only one possible match, given a bound on how far records moved.
+    r"""Share of people with no possible match but their own, given a bound on how far records moved.
 
     Who knows that no record moved by more than :math:`\Delta` links only pairs with
     :math:`d(v_n, v'_m) \le \Delta`, and of these only the *perfectly matchable* ones: those that are in some
-    one-to-one linkage of everybody. A record whose only matchable pair is the true one is found for certain.
+    one-to-one linkage of everybody. Whoever has a record that is matchable with their own ones alone is
+    found for certain.
 
     Notes
     -----
     **How to read it.** 0 is safe. What is counted here no intruder can be wrong about, so even a small share
     is grave. ``matchable_pairs`` against ``near_pairs`` in the details says how much linking everybody at
-    once rules out; ``by_record`` is one over the number of matchable partners.
+    once rules out; ``by_record`` is the share of the same person's among the matchable partners.
 
     **Doubt.** Exact. Not estimable where more than ``most_pairs`` pairs lie within the bound: then it rules
     out little.
@@ -33,7 +35,8 @@ class CertainLinks(LinkageMeasure):
     **Missing.** As in `dbrl`: a missing value is a value of its own. One that was suppressed has moved far
     off, and would make a bound that rules out nothing: without a ``bound`` there is no number then.
 
-    **Units.** Records are counted, not persons; files must have equally many records, one for one.
+    **Units.** Persons are counted, each by the record that is found most surely; files must have equally many
+    records, one for one.
 
     **Cost.** :math:`O(n^2)` time in the worst case, memory by the pairs within the bound.
     """
@@ -75,17 +78,19 @@ class CertainLinks(LinkageMeasure):
         )  # fmt: skip
         if found is None:
             return Score.not_estimable(f"more than {self.most_pairs:,} pairs lie within the bound")
-        certain = found.matchable == 1
+        assert space.owners is not None  # `refuses` saw to it
+        own = np.bincount(found.rows[space.persons[found.rows] == space.owners[found.columns]], minlength=n)
+        certain = best_by_person(space.persons, (own == found.matchable).astype(np.float64))
         details = {
             **self.count_details(space, evidence, names),
             "bound": bound,
             "near_pairs": int(found.near.sum()),
-            "matchable_pairs": int(found.matchable.sum()),
+            "matchable_pairs": len(found.rows),
             "links_certain": int(certain.sum()),
         }
         return Score(
             value=float(certain.mean()),
-            by_record=by_original(space.rows, 1.0 / found.matchable, len(evidence.known_table)),
+            by_record=by_original(space.rows, own / found.matchable, len(evidence.known_table)),
             baseline=0.0,
             details=details,
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import regroupings_of
-from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Laws, Measure, Needs, Score, Tells
 from sfumato.core.run import Run
 from sfumato.data.relations.joining import units_of
 from sfumato.data.relations.regrouping import HOW, Regrouping, released_units, right_by_chance, right_sets
@@ -82,7 +82,11 @@ class RegroupedUnits(Measure):
     threat = "linkability"
     kinds = frozenset(Kind)
     needs = Needs(mapping=True, columns=0)
-    counts = Counting(people=True, joins_person_records=True)
+    counts = Counting(
+        people=True,
+        joins_person_records=True,
+        laws=Laws(knowledge_is_risk=True),  # it looks at all that is released, whatever is known
+    )
     tells = Tells(
         places={"default": 1, "report": 24},
         record_sentence="an intruder joins the records of its person, household or group (1: yes): {:.0f}",

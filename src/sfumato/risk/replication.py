@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Counting, Measure, Needs, Score, Tells
+from sfumato.core.measure import Counting, Laws, Measure, Needs, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person, persons_of
@@ -32,7 +32,12 @@ class _ReplicationMeasure(Measure):
     kinds = COMPARABLE
     cost = "n log n"
     needs = Needs(records=True)
-    counts = Counting(pools_copies=True, compares_kept_relations=True, compares_equal=True)
+    counts = Counting(
+        pools_copies=True,
+        compares_kept_relations=True,
+        compares_equal=True,
+        laws=Laws(copies_hide_nobody=True),
+    )
     references = ("raab2024",)
 
     def looked_at(self, evidence: Evidence) -> tuple[str, ...]:

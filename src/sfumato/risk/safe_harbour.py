@@ -129,7 +129,10 @@ class SafeHarbourViolations(Measure):
     needs = Needs(release=False, columns=0)
     counts = Counting(
         joins_person_records=True,
-        laws=Laws(reads_names="The rule is about what columns are called."),
+        laws=Laws(
+            reads_names="The rule is about what columns are called.",
+            knowledge_is_risk=True,  # it looks at all that is released, whatever is known
+        ),
     )
     cost = "n"
 

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import owners_of
-from sfumato.core.measure import Score, Tells
+from sfumato.core.measure import Laws, Score, Tells
 from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import cover_of
@@ -193,6 +193,10 @@ class SinglingOut(AttackMeasure):
     """
 
     name = "singling-out"
+    counts = replace(
+        AttackMeasure.counts,
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names."),
+    )
     family = "attacks"
     threat = "singling out"
     tells = Tells(

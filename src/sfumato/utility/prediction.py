@@ -45,7 +45,10 @@ class PredictionMeasure(TargetMeasure):
 
     cost = "n"
     counts = Counting(
-        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names.")
+        laws=Laws(
+            reads_order="Of equal records that were changed differently the first are dealt first.",
+            reads_names="Its draws follow the order of the columns, which is that of their names.",
+        )
     )
     classes: ClassVar[bool]
 

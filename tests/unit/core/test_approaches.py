@@ -17,6 +17,7 @@ from sfumato.risk.anonymity import KAnonymity
 from sfumato.risk.diversity import LDiversity
 from sfumato.risk.exact_match import ExactMatch
 from sfumato.risk.global_linkage import GlobalLinkage
+from sfumato.risk.itemsets import KmAnonymity
 from sfumato.risk.linkage import DistanceLinkage
 
 NAME = Kind.NOMINAL
@@ -219,3 +220,16 @@ def test_one_shift_for_all_dates_of_a_person_keeps_what_is_between_them():
     )
     assert (joined.value, joined.status) == (1.0, Status.OK)
     assert apart.value < 0.3
+
+
+def test_sets_among_the_known_columns_are_no_error_where_others_were_suppressed():
+    """Who is alike is told by the single values: it was an error about plain values, of every risk."""
+    columns = (
+        ("basket", Kind.SET, Role.KEY),
+        ("town", Kind.NOMINAL, Role.KEY),
+        ("ill", Kind.NOMINAL, Role.SENSITIVE),
+    )
+    frame = {"basket": [["a", "b"], ["a"], ["b"]] * 4, "town": ["x", "y"] * 6, "ill": ["flu", "cold"] * 6}
+    table = Table(pl.DataFrame(frame), Schema(tuple(Column(*each) for each in columns)))
+    released = Release.record_by_record(table.with_values("ill", pl.Series([None, *frame["ill"][1:]])))
+    assert KmAnonymity().score(Evidence(table, released), Run(seed=1)).value == 4

@@ -85,3 +85,15 @@ def test_a_suppressed_value_is_no_bound_on_the_others():
     found = score(points, [[None, 0.0], *points[1:]])
     assert found.status is Status.NOT_ESTIMABLE
     assert "suppressed" in found.reason
+
+
+def test_a_persons_second_record_hides_nobody():
+    """Two equal records of one person are each other's only further match: it was .6, and is 1."""
+    rows = [(20.0, 1.0, "a"), (40.0, 5.0, "b"), (60.0, 9.0, "c"), (80.0, 13.0, "d"), (20.0, 1.0, "a")]
+    schema = Schema((*SCHEMA.columns, Column("who", Kind.NOMINAL, Role.PERSON)))
+    table = Table(pl.DataFrame(rows, schema=["x", "y", "who"], orient="row"), schema)
+    released = Release.record_by_record(table.select(["x", "y"]))
+    for whose, value in ((table, 1.0), (table.with_values("who", pl.Series(list("abcde"))), 0.6)):
+        result = CertainLinks(bound=0.1).score(Evidence(whose, released), Run(seed=1))
+        assert result.value == value
+        assert result.by_record.tolist() == ([1.0] * 5 if value == 1 else [0.5, 1.0, 1.0, 1.0, 0.5])

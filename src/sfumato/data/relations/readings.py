@@ -56,12 +56,14 @@ def with_likely_values(
     """The release with the most frequent value of those who are alike in all cells that may stand for it.
 
     These are wildcards, labels that cover it and, in a column in which some were suppressed, missing cells.
+    Sets of values make nobody alike, and stand for none.
     """
     opened, read = with_open_cells(original, released, rows, names), released
-    coarse = [name for name in names if opened.is_generalised(name)]
+    single = [name for name in released.names if released.schema[name].kind is not Kind.SET]
+    coarse = [name for name in names if name in single and opened.is_generalised(name)]
     if not coarse:
         return released
-    groups = _classes_of_keys(released, keys)
+    groups = _classes_of_keys(released, [name for name in keys if name in single])
     for name in coarse:
         if name in opened.nodes:
             found = _likely_labels(groups, opened, name)

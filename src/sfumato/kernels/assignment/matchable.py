@@ -17,10 +17,16 @@ from sfumato.kernels.threads import Tick
 
 @dataclass(frozen=True)
 class MatchablePairs:
-    """How many pairs of each row lie within its radius, and how many of them a complete matching can have."""
+    """How many pairs of each row lie within its radius, and the pairs that a complete matching can have."""
 
     near: Ints
-    matchable: Ints
+    rows: Ints
+    columns: Ints
+
+    @property
+    def matchable(self) -> Ints:
+        """How many pairs of each row a complete matching can have."""
+        return np.bincount(self.rows, minlength=len(self.near))
 
 
 def matchable(
@@ -35,7 +41,7 @@ def matchable(
     most_pairs: int = MOST_PAIRS,
     tick: Tick | None = None,
 ) -> MatchablePairs | None:
-    """Count the pairs within the radii, and those of them that are in some complete matching [tassa2012]_.
+    """Count the pairs within the radii, and list those that are in some complete matching [tassa2012]_.
 
     Parameters
     ----------
@@ -59,4 +65,5 @@ def matchable(
         return None
     near_rows, near_columns = listed
     _, possible = exchangeable(near_rows, near_columns, matching)
-    return MatchablePairs(np.bincount(near_rows, minlength=n), np.bincount(near_rows[possible], minlength=n))
+    near = np.bincount(near_rows, minlength=n)
+    return MatchablePairs(near, near_rows[possible], near_columns[possible])

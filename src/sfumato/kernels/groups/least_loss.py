@@ -57,6 +57,9 @@ def lower_bound(points: Floats, k: int, *, tick: Tick | None = None) -> float:
     total = sum_of_squares_within(points, np.zeros(n, dtype=np.int64))
     if k == 1 or n < 2 * k or total <= 0:
         return 0.0 if k == 1 else total
+    points = points[
+        np.lexsort(points.T)
+    ]  # of pairs equally far apart the first are shared out: not by chance
     prices, pairs = price_by_pairs(points, k, tick=tick)
     bound = float(prices.sum())
     if n <= MOST_RECORDS:
