@@ -260,7 +260,10 @@ def test_what_the_release_is_is_asked_after_the_roles_and_not_twice(people, tmp_
     home = tmp_path / "people-release"
     about = Plan.read(home / "private" / "plan.toml").about
     assert about == About(title="Patients", contact="the clinic", recipients=("a", "b,c"))
-    assert "## Purpose\n\nnot stated\n" in (home / "data-card.md").read_text()
+    assert (
+        "## Not stated\n\nDescription, population, reference period, publisher, purpose, "
+        in (home / "data-card.md").read_text()
+    )
     again = CliRunner().invoke(cli, ["release", str(home / "private" / "plan.toml"), "--overwrite"])
     assert again.exit_code == 0, again.output  # a plan with steps is carried out as it stands
     assert "Describe the release" not in again.output

@@ -14,7 +14,7 @@ from sfumato.core.randomness import ByPerson, ByPlace
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.records import read_record
-from sfumato.data.schema import Schema
+from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import (
     PlanError,
@@ -108,6 +108,24 @@ class Recipe:
                     hint="move this step to the end, or leave its columns out of the steps after it",
                 )
 
+    def _hint_of_kinds(self, table: Table) -> str:
+        """The way on where numbers are taken for codes, and a step protects numbers."""
+        taken = [
+            name
+            for step in self.steps
+            if Kind.CONTINUOUS in step.method.kinds and Kind.NOMINAL not in step.method.kinds
+            for name in step.columns
+            if name in table.schema
+            and table.schema[name].kind is Kind.NOMINAL
+            and table.frame[name].dtype.is_numeric()
+        ]
+        if not taken:
+            return ""
+        return (
+            f"if the numbers of {quoted(dict.fromkeys(taken), ' and ')} are no codes, set their kind to "
+            "continuous in a plan: sfumato inspect FILE --write-plan plan.toml, then give --plan plan.toml"
+        )
+
     def follow(self, table: Table, run: Run, memory: StepMemory | None = None) -> Iterator[Release]:
         """Yield the release as it stands after each step; the last one is what `apply` gives."""
         faults = self.faults(table.schema)
@@ -117,7 +135,7 @@ class Recipe:
             for fault in step.method.undeclared_resources(run.resources)
         ]
         if faults:
-            raise PlanError.gather("the recipe", faults)
+            raise PlanError.gather("the recipe", faults, hint=self._hint_of_kinds(table))
         identities = [""] * len(self.steps)
         if isinstance(run.randomness, ByPerson):
             self._require_by_person()

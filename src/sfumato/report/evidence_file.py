@@ -13,6 +13,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from sfumato.core import registry
+from sfumato.errors import quoted
 from sfumato.recipes.parts import About
 from sfumato.releasing.claims import PublicClaims
 from sfumato.releasing.decide import Decision
@@ -372,10 +373,13 @@ def _without_name(sentence: str, column: Mapping[str, Any]) -> str:
 def data_card(about: About, content: Content) -> str:
     """The card as Markdown, from what the owner says and the public form of the report.
 
-    What the owner has not stated is marked as missing.
+    What the owner has not stated is named at its end, with where to state it.
     """
-    facts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
-    facts["terms"] = f"{_NO_REIDENTIFICATION} Further terms: {facts['terms']}"
+    said = {name: text_or_unknown(getattr(about, name)) for name in CARD}
+    unknown = [name for name, text in said.items() if text == NOT_STATED]
+    further = "" if "terms" in unknown else f" Further terms: {said['terms']}"
+    facts = {name: text for name, text in said.items() if name == "terms" or name not in unknown}
+    facts["terms"] = f"{_NO_REIDENTIFICATION}{further}"
     columns = [
         f"| {_cell(each['column'])} | {each['kind']} "
         f"| {_cell(_without_name(fates.happened(heading, each), each))} |"
@@ -389,7 +393,8 @@ def data_card(about: About, content: Content) -> str:
             "",
             f"{records:,} records, protected by sfumato {content['sfumato']} on {content['generated']}.",
             "",
-            *(line for name, title in CARD.items() for line in (f"## {title}", "", facts[name], "")),
+            *(line for name, text in facts.items() for line in (f"## {CARD[name]}", "", text, "")),
+            *_lines_of_unstated(unknown),
             "## Columns",
             "",
             "| column | kind | what happened |",
@@ -402,6 +407,14 @@ def data_card(about: About, content: Content) -> str:
             "",
         ]
     )
+
+
+def _lines_of_unstated(names: Sequence[str]) -> list[str]:
+    """What the owner has not said, in one place, and where they can."""
+    titles = ", ".join(CARD[name].lower() if name != "terms" else "further terms of use" for name in names)
+    keys = quoted(names)
+    said = f"{titles}. The owner states it in the part `[release]` of the plan, as {keys}."
+    return ["## Not stated", "", said[0].upper() + said[1:], ""] if names else []
 
 
 def _sample_lines(content: Content) -> list[str]:

@@ -167,6 +167,13 @@ def test_the_number_of_something_is_no_quantity():
     assert role("tax_no", [float("inf"), *numbers]) is Role.IDENTIFIER
 
 
+def test_visits_are_counted_and_no_codes():
+    for name in ("visits", "doctor_visits", "arztbesuche", "visitas", "wizyty"):
+        assert (
+            guess(pl.DataFrame({name: [place % 6 for place in range(N)]}))[0].column.kind is Kind.CONTINUOUS
+        )
+
+
 def test_only_one_column_is_the_weight():
     frame = pl.DataFrame({"weight": drawn(1.5, 2.5), "sampling_weight": drawn(1.5, 2.5)})
     schema = guess_schema(frame)

@@ -680,3 +680,13 @@ def test_a_fingerprint_is_taken_once(monkeypatch):
     assert {recipe.digest, recipe.digest, step.digest, step.digest} == {recipe.digest}
     assert len(taken) == 2  # of the recipe, and of the step alone
     assert replace(step, columns=("y",)).digest != step.digest
+
+
+def test_numbers_that_are_taken_for_codes_have_a_way_out():
+    schema = Schema((Column("trips", Kind.NOMINAL), Column("town", Kind.NOMINAL)))
+    table = Table(pl.DataFrame({"trips": [1, 2, 3], "town": ["a", "b", "c"]}), schema)
+    for name, way in (("trips", "if the numbers of `trips` are no codes"), ("town", "")):
+        with pytest.raises(PlanError, match="protects continuous columns") as caught:
+            Recipe((Step(CorrelatedNoise(), (name,)),)).apply(table, Run(seed=1))
+        assert caught.value.hint.startswith(way)
+        assert bool(caught.value.hint) == bool(way)

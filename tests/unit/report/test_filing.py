@@ -415,7 +415,12 @@ def test_the_data_card_says_what_is_missing():
     assert card.startswith("# Patients\n")
     assert "## Purpose\n\nResearch\n" in card
     assert "## Recipients\n\na; b\n" in card
-    assert "## Legal basis\n\nnot stated\n" in card
+    assert (
+        "## Not stated\n\nDescription, population, reference period, publisher, contact, legal basis, "
+        in card
+    )
+    assert "in the part `[release]` of the plan, as `description`, `population`, `period`, " in card
+    assert card.count("ot stated") == 1
     assert "Recipients must not try to re-identify anyone" in card
     assert "| age | continuous | within 5 |" in card
     assert "| name | nominal | Removed |\n" in card
