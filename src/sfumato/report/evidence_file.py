@@ -375,10 +375,10 @@ def data_card(about: About, content: Content) -> str:
 
     What the owner has not stated is named at its end, with where to state it.
     """
-    said = {name: text_or_unknown(getattr(about, name)) for name in CARD}
-    unknown = [name for name, text in said.items() if text == NOT_STATED]
-    further = "" if "terms" in unknown else f" Further terms: {said['terms']}"
-    facts = {name: text for name, text in said.items() if name == "terms" or name not in unknown}
+    texts = {name: text_or_unknown(getattr(about, name)) for name in CARD}
+    unknown = [name for name, text in texts.items() if text == NOT_STATED]
+    further = "" if "terms" in unknown else f" Further terms: {texts['terms']}"
+    facts = {name: text for name, text in texts.items() if name == "terms" or name not in unknown}
     facts["terms"] = f"{_NO_REIDENTIFICATION}{further}"
     columns = [
         f"| {_cell(each['column'])} | {each['kind']} "
@@ -413,8 +413,8 @@ def _lines_of_unstated(names: Sequence[str]) -> list[str]:
     """What the owner has not said, in one place, and where they can."""
     titles = ", ".join(CARD[name].lower() if name != "terms" else "further terms of use" for name in names)
     keys = quoted(names)
-    said = f"{titles}. The owner states it in the part `[release]` of the plan, as {keys}."
-    return ["## Not stated", "", said[0].upper() + said[1:], ""] if names else []
+    sentence = f"{titles}. The owner states it in the part `[release]` of the plan, as {keys}."
+    return ["## Not stated", "", sentence[0].upper() + sentence[1:], ""] if names else []
 
 
 def _sample_lines(content: Content) -> list[str]:

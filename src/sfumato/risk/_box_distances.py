@@ -18,11 +18,12 @@ from sfumato import kernels
 from sfumato.core.evidence import Evidence
 from sfumato.core.intruder_view import classes_of
 from sfumato.data.classes.classes import Classes
-from sfumato.data.generalised.cover import Cover, Runs, cover_of, extent
+from sfumato.data.generalised.cover import Cover, cover_of, extent
+from sfumato.data.generalised.label_sets import Runs
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Flags, Floats, Ints
-from sfumato.risk._spaces import CoordinateScale, Metric, Scale
+from sfumato.risk._coordinates import CoordinateScale, Metric, Scale
 
 Tick = Callable[[int, int], None]
 

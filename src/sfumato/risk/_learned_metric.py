@@ -25,18 +25,8 @@ from sfumato.core.params import param
 from sfumato.core.run import Run
 from sfumato.data.persons import best_by_person
 from sfumato.kernels.arrays import Flags, Floats, Ints, distinct_numbers
-from sfumato.risk._spaces import (
-    METRIC_HELP,
-    METRICS,
-    SCALE_HELP,
-    SCALES,
-    FixedMetric,
-    LinkageMeasure,
-    LinkageSpace,
-    Metric,
-    Scale,
-    whitening,
-)
+from sfumato.risk._coordinates import FixedMetric, Metric, Scale, whitening
+from sfumato.risk._spaces import METRIC_HELP, METRICS, SCALE_HELP, SCALES, LinkageMeasure, LinkageSpace
 
 #: The metrics with which the learned ones compete.
 FIXED: tuple[FixedMetric, ...] = ("euclidean", "manhattan", "mahalanobis")

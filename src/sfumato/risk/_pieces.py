@@ -17,8 +17,9 @@ import polars as pl
 from sfumato.data.classes.classes import column_codes
 from sfumato.data.classes.packing import number
 from sfumato.data.codings import codes_of_both
-from sfumato.data.generalised.cover import Cover, Runs, covers_of, extent
+from sfumato.data.generalised.cover import Cover, covers_of, extent
 from sfumato.data.generalised.intervals import end_dtype, is_interval, value_dtype
+from sfumato.data.generalised.label_sets import Runs
 from sfumato.data.schema import Kind
 from sfumato.data.table import Table
 from sfumato.kernels.arrays import Codes, Ints, count_distinct

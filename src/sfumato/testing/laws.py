@@ -49,7 +49,8 @@ def mixed_table(seed: int, *, single: bool = False, whose: str = "p") -> Table:
     rng, records = np.random.default_rng(seed), 96 if alike else 24
 
     def some(values: Sequence[Any]) -> list[Any]:
-        return rng.choice(values[:: len(values) - 1] if alike else values, records).tolist()
+        drawn: list[Any] = rng.choice(values[:: len(values) - 1] if alike else values, records).tolist()
+        return drawn
 
     def sets() -> list[list[str]]:
         return [sorted(set(pair)) for pair in zip(some(_PLACES), some(_PLACES), strict=True)]
@@ -101,12 +102,12 @@ def _swap_values(seed: int, *, single: bool = False, renamed: bool = False) -> E
     """A table beside one whose numbers and regions changed places, and the same in an earlier release."""
     table, call = mixed_table(seed, single=single), _rename_all if renamed else replace
     original, earlier, now = (
-        call(each) for each in (table, _swapped(table, seed + 50), _swapped(table, seed))
+        call(each) for each in (table, _exchange(table, seed + 50), _exchange(table, seed))
     )
     return _evidence(original, now, _evidence(original, earlier), call)
 
 
-def _swapped(table: Table, seed: int) -> Table:
+def _exchange(table: Table, seed: int) -> Table:
     protected = table
     for number, name in enumerate(("age", "region", "size")):
         shuffled = table.frame[name].sample(fraction=1.0, shuffle=True, seed=seed + number)
@@ -141,7 +142,7 @@ def _score(measure: Measure, evidence: Evidence, known: Sequence[str] = ()) -> S
     """The score against an intruder who knows some keys, else those of which there is a number."""
     if measure.aspect == "utility":
         return measure.score(evidence, Run(seed=5))
-    tried = [known] if known else [_keys(measure, evidence, kinds) for kinds in (Kind, ORDERED)]
+    tried = [known] if known else [_keys(measure, evidence, kinds) for kinds in (frozenset(Kind), ORDERED)]
     for columns in tried:
         score = measure.score(replace(evidence, scenario=Scenario(columns=tuple(columns))), Run(seed=5))
         if score.status in _NUMERIC:
@@ -223,7 +224,7 @@ def check_knowledge_is_never_safer(cls: type[Measure], seeds: Sequence[int] = SE
     """An intruder who knows more columns learns no less, where that is declared."""
     compared, measure, laws = 0, _measure_of(cls), cls.laws()
     for evidence in _releases(seeds, single=laws.one_record_each) if laws.knowledge_is_risk else ():
-        for kinds in (Kind, ORDERED):
+        for kinds in (frozenset(Kind), ORDERED):
             keys = _keys(measure, evidence, kinds)
             scores = [_score(measure, evidence, keys[:count]) for count in range(1, len(keys) + 1)]
             for less, more in pairwise(scores):

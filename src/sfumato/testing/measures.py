@@ -251,7 +251,7 @@ def check_measure_says_no_cell(cls: type[Measure]) -> None:
 
 
 #: What every measure must do.
-MEASURE_CHECKS: tuple[Callable[[Any], None], ...] = (
+MEASURE_CHECKS: tuple[Callable[[Any], int | None], ...] = (
     *COMPONENT_CHECKS,
     check_declares_direction,
     check_within_bounds,

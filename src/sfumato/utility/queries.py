@@ -15,7 +15,8 @@ from sfumato.core.params import param
 from sfumato.core.release import Release
 from sfumato.core.run import Run
 from sfumato.data.buckets import Buckets
-from sfumato.data.generalised.cover import Cover, LabelSets
+from sfumato.data.generalised.cover import Cover
+from sfumato.data.generalised.label_sets import LabelSets
 from sfumato.data.schema import Kind, Schema
 from sfumato.data.table import Table
 from sfumato.errors import ParameterError, UnknownNameError

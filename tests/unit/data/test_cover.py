@@ -7,11 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.data.generalised import cover
+from sfumato.data.generalised import label_sets
 from sfumato.data.generalised.cover import (
     Cover,
-    LabelSets,
-    Runs,
     cover_of,
     covers_of,
     extent,
@@ -20,6 +18,7 @@ from sfumato.data.generalised.cover import (
     wildcards,
 )
 from sfumato.data.generalised.intervals import intervals
+from sfumato.data.generalised.label_sets import LabelSets, Runs
 from sfumato.data.generalised.nodes import Nodes
 from sfumato.data.generalised.text_forms import parse_intervals
 from sfumato.data.schema import Column, Kind, Schema
@@ -339,7 +338,7 @@ def test_leaves_stand_by_the_largest_labels_first(seed):
 
 @pytest.mark.parametrize("looks_up", [True, False])
 def test_labels_hold_the_values_that_are_theirs(monkeypatch, looks_up):
-    monkeypatch.setattr(cover, "fits", lambda *_: looks_up)
+    monkeypatch.setattr(label_sets, "fits", lambda *_: looks_up)
     rng = np.random.default_rng(1)
     for _ in range(20):
         leaves = [str(value) for value in rng.choice(9, rng.integers(2, 9), replace=False)]

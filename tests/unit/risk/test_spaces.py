@@ -20,7 +20,8 @@ from sfumato.data.persons import best_by_person, persons_of
 from sfumato.data.scenario import Scenario
 from sfumato.data.schema import Column, Kind, Role, Schema
 from sfumato.data.table import Table
-from sfumato.risk._spaces import FARTHEST, held_rows, space_of
+from sfumato.risk._coordinates import FARTHEST
+from sfumato.risk._spaces import held_rows, space_of
 from sfumato.risk.global_linkage import distances
 from toys import table_of
 
