@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from sfumato.core.evidence import Evidence
-from sfumato.core.measure import Score, Tells
+from sfumato.core.measure import Laws, Score, Tells
 from sfumato.core.params import Columns, param
 from sfumato.core.run import Run
 from sfumato.data.generalised.cover import Cover, cover_of
@@ -143,6 +143,10 @@ class Inference(AttackMeasure):
     """
 
     name = "inference"
+    counts = replace(
+        AttackMeasure.counts,
+        laws=Laws(reads_names="Its draws follow the order of the columns, which is that of their names."),
+    )
     synonyms = ("attribute inference", "AIA", "RAPID")
     family = "attacks"
     threat = "inference"
