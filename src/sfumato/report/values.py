@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.column_store import count_values
 from sfumato.data.generalised.cover import Cover
 from sfumato.data.generalised.intervals import is_interval, value_dtype
 from sfumato.data.generalised.nodes import canonical_text
@@ -156,8 +157,8 @@ def counts_of(table: Table, name: str) -> Mapping[str, int]:
     values = present_values(table, name)
     if isinstance(values.dtype, pl.List):
         values = values.cast(pl.List(pl.String)).list.unique().explode()
-    counted, found = values.drop_nulls().value_counts(), Counter[str]()
-    for text, count in zip(as_texts(counted.to_series(0)).to_list(), counted["count"].to_list(), strict=True):
+    counted, found = count_values(values.drop_nulls()), Counter[str]()
+    for text, count in zip(as_texts(counted["value"]).to_list(), counted["n"].to_list(), strict=True):
         found[text] += count
     return found
 
@@ -172,8 +173,10 @@ def present_values(table: Table, name: str) -> pl.Series:
     series = table.frame[name]
     if isinstance(series.dtype, pl.List) or is_interval(series.dtype):
         return series
-    present = pl.Series("present", ~table.missing(name))
-    return pl.select(pl.when(present).then(series)).to_series()
+    gone = table.missing(name)
+    if not gone.any():
+        return series
+    return pl.select(pl.when(pl.Series("present", ~gone)).then(series)).to_series()
 
 
 def as_texts(values: pl.Series) -> pl.Series:
