@@ -239,7 +239,7 @@ def test_who_does_not_look_for_what_tells_lets_people_out(tmp_path, monkeypatch)
     """The same plan is judged by the columns that it names alone, and the intruder convicts it."""
     case = wards(one_in_the_east)
     assert not carried_out(case, tmp_path).may_leave
-    monkeypatch.setattr(measure, "approaches", lambda evidence: (Approach(evidence),))
+    monkeypatch.setattr(measure, "approaches", lambda evidence, **_: (Approach(evidence),))
     decision = carried_out(case, tmp_path)
     assert decision.may_leave
     (find,) = attack(*files(decision, tmp_path), case.known, case.units)

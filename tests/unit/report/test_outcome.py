@@ -127,7 +127,7 @@ def test_what_the_report_tells_is_what_was_judged_and_nothing_is_measured_twice(
     asked = []
     real = KAnonymity.measure
     monkeypatch.setattr(KAnonymity, "measure", lambda *all: asked.append(1) or real(*all))
-    monkeypatch.setattr(measure, "approaches", lambda evidence: (Approach(evidence),))  # one is counted
+    monkeypatch.setattr(measure, "approaches", lambda evidence, **_: (Approach(evidence),))  # one is counted
     twin = released.tell()
     for public in (True, False):
         twin.to_dict(public=public)
